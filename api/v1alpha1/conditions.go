@@ -1,0 +1,169 @@
+package v1alpha1
+
+// Condition types of both session kinds. Each has one owner; every condition
+// carries observedGeneration.
+const (
+	// ConditionScheduled (controller): the session is bound to a host.
+	ConditionScheduled = "Scheduled"
+	// ConditionHostAvailable (controller): the bound host's lease is fresh. Unknown when
+	// the host has gone silent: its sessions may well be running.
+	ConditionHostAvailable = "HostAvailable"
+	// ConditionWorkspaceReady (agent): the working directory is there.
+	ConditionWorkspaceReady = "WorkspaceReady"
+	// ConditionSessionRunning (agent): a live pane carries the object's UID.
+	ConditionSessionRunning = "SessionRunning"
+	// ConditionAcceptingInput (agent): the harness can be handed a message now.
+	ConditionAcceptingInput = "AcceptingInput"
+	// ConditionResumed (agent): the running conversation continues the recorded one.
+	ConditionResumed = "Resumed"
+	// ConditionReady (controller): what is wanted is so. Its reason is that of the most
+	// important thing in the way; for a stopped session that is meant to be stopped it
+	// is True with reason Stopped.
+	ConditionReady = "Ready"
+)
+
+// Condition types of a SessionMessage, all owned by the agent of the session's
+// host, but for messages that never find a session.
+const (
+	// ConditionAccepted: the message has a place in the session's queue
+	// (status.sequence).
+	ConditionAccepted = "Accepted"
+	// ConditionDelivered: the text was pasted into the session's pane.
+	ConditionDelivered = "Delivered"
+	// ConditionSubmitted: the harness itself said that it took the text as a prompt.
+	// Only this is success.
+	ConditionSubmitted = "Submitted"
+	// ConditionFailed: the message ended without being submitted, and nothing more will
+	// be tried.
+	ConditionFailed = "Failed"
+)
+
+// Condition types of a SessionHost, owned by the controller.
+const (
+	// ConditionHostReady: the agent renews its lease.
+	ConditionHostReady = "Ready"
+)
+
+// Reasons of Scheduled and HostAvailable, and what an operator does about each.
+const (
+	// ReasonBound: nothing to do.
+	ReasonBound = "Bound"
+	// ReasonNoHost: no SessionHost takes sessions. Start an agent, uncordon a host, or
+	// change spec.hostSelector.
+	ReasonNoHost = "NoHostAvailable"
+	// ReasonHostNotFound: spec.hostName names no SessionHost. Start its agent or delete
+	// the session.
+	ReasonHostNotFound = "HostNotFound"
+	// ReasonLeaseRenewed: nothing to do.
+	ReasonLeaseRenewed = "LeaseRenewed"
+	// ReasonHeartbeatStopped: the agent is silent. Look at the host; sessions on it are
+	// left alone.
+	ReasonHeartbeatStopped = "HeartbeatStopped"
+	// ReasonNotBound: the session waits for a host.
+	ReasonNotBound = "NotBound"
+)
+
+// Reasons of WorkspaceReady, SessionRunning, AcceptingInput, Resumed and Ready,
+// and what an operator does about each.
+const (
+	// ReasonRunning: nothing to do.
+	ReasonRunning = "Running"
+	// ReasonStarting: the harness was started and has not shown its prompt yet. When it
+	// lasts, attach and look.
+	ReasonStarting = "Starting"
+	// ReasonStopping: the harness has been asked to end.
+	ReasonStopping = "Stopping"
+	// ReasonStopped: the session is stopped, as wanted.
+	ReasonStopped = "Stopped"
+	// ReasonExited: the harness ended. It is started again as spec.restartPolicy says.
+	ReasonExited = "Exited"
+	// ReasonCrashLoop: the harness keeps ending and is restarted ever more slowly.
+	// Attach read-only, or look at its last screen.
+	ReasonCrashLoop = "CrashLoopBackOff"
+	// ReasonGated: spec.startGates is not empty.
+	ReasonGated = "Gated"
+	// ReasonPaused: the annotation theloop.dev/paused is set: remove it to go on.
+	ReasonPaused = "Paused"
+	// ReasonOccupied: a live terminal session that is not ours holds the name. The
+	// message gives the commands to look at it and to end it.
+	ReasonOccupied = "SessionOccupied"
+	// ReasonTmuxUnknown: tmux did not answer, so nothing is done. See the message; a
+	// stopped server goes on with kill -CONT.
+	ReasonTmuxUnknown = "TmuxUnknown"
+	// ReasonClassNotFound: the SessionClass does not exist, or none is marked default.
+	ReasonClassNotFound = "ClassNotFound"
+	// ReasonHarnessUnsupported: the class names a harness that cannot be hosted.
+	ReasonHarnessUnsupported = "HarnessUnsupported"
+	// ReasonBinaryMissing: the harness's executable is not on the host.
+	ReasonBinaryMissing = "BinaryMissing"
+	// ReasonDirectoryMissing: the working directory does not exist on the host.
+	ReasonDirectoryMissing = "DirectoryMissing"
+	// ReasonDirectoryPresent: nothing to do.
+	ReasonDirectoryPresent = "DirectoryPresent"
+	// ReasonPromptUnreadable: promptFile or promptFrom could not be read.
+	ReasonPromptUnreadable = "PromptUnreadable"
+	// ReasonInvalidSpec: the session cannot be started as written; the message says
+	// what is allowed.
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonSpawnFailed: tmux refused to create the session; tried again.
+	ReasonSpawnFailed = "SpawnFailed"
+	// ReasonNotStarted: nothing was started yet.
+	ReasonNotStarted = "NotStarted"
+	// ReasonCleanedUp: everything on the host was removed, as wanted.
+	ReasonCleanedUp = "CleanedUp"
+	// ReasonIdle: the harness is at its prompt.
+	ReasonIdle = "Idle"
+	// ReasonBusy: the harness is in a turn; a message is queued by the harness.
+	ReasonBusy = "Busy"
+	// ReasonAwaitingInput: a dialog of the harness is open and waits for a person:
+	// attach and answer. Nothing is typed into it.
+	ReasonAwaitingInput = "AwaitingInput"
+	// ReasonNoEvidence: the harness has no way to tell what it does.
+	ReasonNoEvidence = "NoEvidence"
+	// ReasonNotRunning: there is no harness to take input.
+	ReasonNotRunning = "NotRunning"
+	// ReasonNotReady: the harness did not reach its prompt in time: attach and look.
+	ReasonNotReady = "NotReady"
+	// ReasonFreshConversation: the session began a conversation of its own.
+	ReasonFreshConversation = "FreshConversation"
+	// ReasonConversationContinued: the recorded conversation goes on.
+	ReasonConversationContinued = "ConversationContinued"
+	// ReasonResumePending: a resume was started and is not proved yet.
+	ReasonResumePending = "ResumePending"
+	// ReasonResumeFailed: the recorded conversation could not be continued; a fresh one
+	// was begun.
+	ReasonResumeFailed = "ResumeFailed"
+	// ReasonReconciling: the host has not looked at the newest version of the object.
+	ReasonReconciling = "Reconciling"
+)
+
+// Reasons of a SessionMessage's conditions.
+const (
+	// ReasonQueued: waits for its turn.
+	ReasonQueued = "Queued"
+	// ReasonSequenced: has its place in the queue.
+	ReasonSequenced = "Sequenced"
+	// ReasonPasted: stands in the pane.
+	ReasonPasted = "Pasted"
+	// ReasonPromptTaken: the harness's own hook reported the prompt.
+	ReasonPromptTaken = "PromptTaken"
+	// ReasonTyped: typed and submitted, but the harness gave no evidence that it took it.
+	// Attach and look.
+	ReasonTyped = "Typed"
+	// ReasonHeld: the gate is closed; the message says by what.
+	ReasonHeld = "Held"
+	// ReasonDropped: spec.deliveryPolicy of the session is Drop.
+	ReasonDropped = "Dropped"
+	// ReasonExpired: spec.expiresAfterSeconds passed before it was pasted.
+	ReasonExpired = "Expired"
+	// ReasonSessionNotFound: no such session.
+	ReasonSessionNotFound = "SessionNotFound"
+	// ReasonSessionNotRunning: the session is not running and a message does not start
+	// it.
+	ReasonSessionNotRunning = "SessionNotRunning"
+	// ReasonEmptyText: nothing was left of the text after sanitising.
+	ReasonEmptyText = "EmptyText"
+	// ReasonOutcomeUnknown: it cannot be told whether the text arrived. It is not tried
+	// again.
+	ReasonOutcomeUnknown = "OutcomeUnknown"
+)

@@ -1,0 +1,297 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// SessionClass says how sessions run: which harness with which arguments, what
+// becomes of the terminal when a session ends, where checkouts live. One class may
+// be the default, by the label theloop.dev/default-class=true.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=sessionclasses,scope=Cluster,shortName=sclass,categories=theloop
+// +kubebuilder:printcolumn:name="Harness",type=string,JSONPath=`.spec.harness.name`
+// +kubebuilder:printcolumn:name="Default",type=string,JSONPath=`.metadata.labels.theloop\.dev/default-class`
+// +kubebuilder:printcolumn:name="Permissions",type=string,JSONPath=`.spec.permissions`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Binary",type=string,priority=1,JSONPath=`.spec.harness.binary`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must be at most 63 characters"
+type SessionClass struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// spec says how sessions of the class run.
+	// +required
+	Spec SessionClassSpec `json:"spec"`
+}
+
+// SessionClassSpec says how sessions run. Every field but harness has a default;
+// zero and false are values, not absence.
+type SessionClassSpec struct {
+	// harness is the coding agent that is hosted.
+	// +required
+	Harness HarnessSpec `json:"harness"`
+
+	// models that a session may name, by the harness's own names.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=128
+	Models []string `json:"models,omitempty"`
+
+	// efforts are the effort levels that a session may name.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=64
+	Efforts []string `json:"efforts,omitempty"`
+
+	// tmux is what becomes of the terminal session when its harness ends.
+	// +optional
+	// +kubebuilder:default={}
+	Tmux TmuxPolicy `json:"tmux,omitempty"`
+
+	// trust is whether the harness is told beforehand to trust the working directory.
+	// +optional
+	// +kubebuilder:default={}
+	Trust TrustPolicy `json:"trust,omitempty"`
+
+	// plugins is whether the-loop's own plugin is enabled in the harness.
+	// +optional
+	// +kubebuilder:default={}
+	Plugins PluginPolicy `json:"plugins,omitempty"`
+
+	// workspace is where sessions work.
+	// +optional
+	// +kubebuilder:default={}
+	Workspace WorkspacePolicy `json:"workspace,omitempty"`
+
+	// sessionPerPullRequest gives pull requests a session of their own: Never, only
+	// when they are in another repository than the work item, or Always.
+	// +optional
+	// +kubebuilder:validation:Enum=Never;CrossRepository;Always
+	// +kubebuilder:default=Never
+	SessionPerPullRequest string `json:"sessionPerPullRequest,omitempty"`
+
+	// interaction is where the agent asks its questions: on the work item, or in its
+	// own terminal.
+	// +optional
+	// +kubebuilder:validation:Enum=WorkItem;CLI
+	// +kubebuilder:default=WorkItem
+	Interaction string `json:"interaction,omitempty"`
+
+	// permissions answers the harness's permission dialogs: Ask leaves them to a person
+	// at the terminal, Deny and Allow answer them all.
+	// +optional
+	// +kubebuilder:validation:Enum=Ask;Deny;Allow
+	// +kubebuilder:default=Ask
+	Permissions string `json:"permissions,omitempty"`
+
+	// announce posts the attach command on the work item when its session is first
+	// started. Default true.
+	// +optional
+	// +kubebuilder:default=true
+	Announce *bool `json:"announce,omitempty"`
+
+	// messages bounds the queue of each session.
+	// +optional
+	// +kubebuilder:default={}
+	Messages MessagePolicy `json:"messages,omitempty"`
+}
+
+// HarnessSpec is one coding agent.
+//
+// +kubebuilder:validation:XValidation:rule="(self.name == 'custom') == has(self.custom)",message="harness.custom is required for the harness 'custom', and allowed for no other"
+// +kubebuilder:validation:XValidation:rule="self.name != 'custom' || has(self.binary)",message="harness.binary is required for the harness 'custom'"
+type HarnessSpec struct {
+	// name of the adapter: claude, or custom for any other program.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9-]*$')",message="harness.name must match ^[a-z][a-z0-9-]*$, such as claude or custom"
+	Name string `json:"name"`
+
+	// binary is the executable: an absolute path on the host, or a name that is looked
+	// up on the agent's PATH. Omitted: the adapter's own.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') || !self.contains('/')",message="harness.binary must be an absolute path or a plain name to look up on PATH"
+	Binary string `json:"binary,omitempty"`
+
+	// args are given to the harness before those of the model and the effort.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=4096
+	Args []string `json:"args,omitempty"`
+
+	// env is added to the harness's environment.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Env []EnvVar `json:"env,omitempty"`
+
+	// custom holds the command line of a program that has no adapter of its own.
+	// +optional
+	Custom *CustomHarness `json:"custom,omitempty"`
+}
+
+// EnvVar is one environment variable.
+type EnvVar struct {
+	// name of the variable.
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z_][A-Za-z0-9_]*$') && !self.startsWith('LOOP_')",message="an environment variable's name must match ^[A-Za-z_][A-Za-z0-9_]*$ and must not start with LOOP_"
+	Name string `json:"name"`
+	// value of the variable.
+	// +optional
+	// +kubebuilder:validation:MaxLength=8192
+	Value string `json:"value,omitempty"`
+}
+
+// CustomHarness is the command line of a program that has no adapter of its own.
+// In each argument {{conversationID}}, {{promptFile}}, {{model}}, {{effort}} and
+// {{dir}} are replaced.
+type CustomHarness struct {
+	// startArgs start a conversation.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=4096
+	StartArgs []string `json:"startArgs,omitempty"`
+	// resumeArgs continue one. Omitted: conversations cannot be resumed.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=4096
+	ResumeArgs []string `json:"resumeArgs,omitempty"`
+}
+
+// TmuxPolicy is what becomes of the terminal session when its harness ends.
+type TmuxPolicy struct {
+	// remainOnExit keeps the pane and its scrollback when the harness ends by itself.
+	// +optional
+	// +kubebuilder:default=true
+	RemainOnExit *bool `json:"remainOnExit,omitempty"`
+	// keepSessionOnClose retains the terminal session of a stopped session, to be read.
+	// +optional
+	// +kubebuilder:default=true
+	KeepSessionOnClose *bool `json:"keepSessionOnClose,omitempty"`
+	// killHarnessOnClose ends the harness in a retained terminal session.
+	// +optional
+	// +kubebuilder:default=true
+	KillHarnessOnClose *bool `json:"killHarnessOnClose,omitempty"`
+	// harnessKillGraceSeconds is the time between SIGTERM and SIGKILL; 0 is none.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3600
+	// +kubebuilder:default=5
+	HarnessKillGraceSeconds *int32 `json:"harnessKillGraceSeconds,omitempty"`
+	// resumeOnRespawn continues the recorded conversation when an ended harness is
+	// started again.
+	// +optional
+	// +kubebuilder:default=true
+	ResumeOnRespawn *bool `json:"resumeOnRespawn,omitempty"`
+	// resumeProbeSeconds is how long a resumed harness without evidence of its own must
+	// live before the resume is believed; 0 is at once.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=600
+	// +kubebuilder:default=2
+	ResumeProbeSeconds *int32 `json:"resumeProbeSeconds,omitempty"`
+	// retainedSecondsAfterClose ends a retained terminal session after this time.
+	// Omitted: never.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
+	RetainedSecondsAfterClose *int32 `json:"retainedSecondsAfterClose,omitempty"`
+}
+
+// TrustPolicy is whether the harness is told beforehand to trust directories.
+type TrustPolicy struct {
+	// enabled records the trust before each start. A trusted checkout may grant tool
+	// permissions through its own settings: set false to opt out.
+	// +optional
+	// +kubebuilder:default=true
+	Enabled *bool `json:"enabled,omitempty"`
+	// scope: Directory trusts the working directory alone, WorkspaceRoot the workspace
+	// root besides.
+	// +optional
+	// +kubebuilder:validation:Enum=WorkspaceRoot;Directory
+	// +kubebuilder:default=WorkspaceRoot
+	Scope string `json:"scope,omitempty"`
+	// acceptBypassPermissions accepts the harness's disclaimer: Auto when its arguments
+	// already ask to bypass permissions.
+	// +optional
+	// +kubebuilder:validation:Enum=Auto;Always;Never
+	// +kubebuilder:default=Auto
+	AcceptBypassPermissions string `json:"acceptBypassPermissions,omitempty"`
+}
+
+// PluginPolicy is whether the-loop's own plugin is enabled in the harness.
+type PluginPolicy struct {
+	// enabled writes the plugin into the harness's user settings where it is absent.
+	// +optional
+	// +kubebuilder:default=true
+	Enabled *bool `json:"enabled,omitempty"`
+	// marketplaceRepo is the repository of the plugin marketplace, owner/repo; empty
+	// skips it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=200
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$')",message="plugins.marketplaceRepo must be owner/repo, or empty"
+	MarketplaceRepo *string `json:"marketplaceRepo,omitempty"`
+}
+
+// WorkspacePolicy is where sessions work.
+type WorkspacePolicy struct {
+	// root is the directory on the host below which sessions work: absolute, or starting
+	// with "~/". Omitted: the home directory of the agent's user for a standing session,
+	// the agent's state directory for checkouts.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(/|~$|~/)')",message="workspace.root must be an absolute path, or start with ~/"
+	Root string `json:"root,omitempty"`
+	// strategy: Worktree shares one clone between sessions, Clone gives each its own.
+	// +optional
+	// +kubebuilder:validation:Enum=Worktree;Clone
+	// +kubebuilder:default=Worktree
+	Strategy string `json:"strategy,omitempty"`
+	// cloneProtocol is how repositories are fetched.
+	// +optional
+	// +kubebuilder:validation:Enum=HTTPS;SSH
+	// +kubebuilder:default=HTTPS
+	CloneProtocol string `json:"cloneProtocol,omitempty"`
+	// keepCheckoutOnClose keeps the checkout of a stopped session.
+	// +optional
+	// +kubebuilder:default=false
+	KeepCheckoutOnClose *bool `json:"keepCheckoutOnClose,omitempty"`
+	// undoCleanupSeconds is how long uncommitted work of a removed checkout can be
+	// restored. Default 604800 (7 days).
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
+	// +kubebuilder:default=604800
+	UndoCleanupSeconds *int32 `json:"undoCleanupSeconds,omitempty"`
+}
+
+// MessagePolicy bounds the queue of each session.
+type MessagePolicy struct {
+	// maxPending is how many messages may wait for one session.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	// +kubebuilder:default=100
+	MaxPending *int32 `json:"maxPending,omitempty"`
+	// deliverWhileBusy types messages while the harness is in a turn; it queues them
+	// itself. False waits until it is idle.
+	// +optional
+	// +kubebuilder:default=true
+	DeliverWhileBusy *bool `json:"deliverWhileBusy,omitempty"`
+}
+
+// SessionClassList is a list of SessionClass.
+// +kubebuilder:object:root=true
+type SessionClassList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []SessionClass `json:"items"`
+}

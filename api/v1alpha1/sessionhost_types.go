@@ -1,0 +1,118 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// SessionHost is one build host and its agent. The agent creates it and reports
+// what the host has; whether the host is alive is told by the Lease of the same
+// name, and summarised by the controller in the condition Ready.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=sessionhosts,scope=Cluster,shortName=shost,categories=theloop
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Scheduling",type=string,JSONPath=`.spec.scheduling`
+// +kubebuilder:printcolumn:name="Tmux",type=string,JSONPath=`.status.tmux.version`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Socket",type=string,priority=1,JSONPath=`.status.tmux.socket`
+// +kubebuilder:printcolumn:name="Agent",type=string,priority=1,JSONPath=`.status.agentInstance`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must be at most 63 characters: it is used as a label value"
+type SessionHost struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// spec is what administrators decide about the host.
+	// +optional
+	// +kubebuilder:default={}
+	Spec SessionHostSpec `json:"spec,omitempty"`
+	// status is what the agent reports.
+	// +optional
+	Status SessionHostStatus `json:"status,omitempty"`
+}
+
+// HostScheduling says whether a host takes sessions.
+// +kubebuilder:validation:Enum=Enabled;Cordoned;Draining
+type HostScheduling string
+
+// Scheduling of a host.
+const (
+	HostSchedulingEnabled  HostScheduling = "Enabled"
+	HostSchedulingCordoned HostScheduling = "Cordoned"
+	HostSchedulingDraining HostScheduling = "Draining"
+)
+
+// SessionHostSpec is what administrators decide about a host.
+type SessionHostSpec struct {
+	// scheduling: Enabled takes new sessions, Cordoned does not, Draining does not and
+	// stops those it has.
+	// +optional
+	// +kubebuilder:default=Enabled
+	Scheduling HostScheduling `json:"scheduling,omitempty"`
+	// maxSessions bounds the sessions bound to the host. Omitted: no bound.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	MaxSessions *int32 `json:"maxSessions,omitempty"`
+}
+
+// SessionHostStatus is what the agent reports of its host.
+type SessionHostStatus struct {
+	// tmux is the host's terminal server.
+	// +optional
+	Tmux HostTmux `json:"tmux,omitempty"`
+	// harnesses that the agent can host.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Harnesses []HostHarness `json:"harnesses,omitempty"`
+	// bootID identifies the boot of the host's kernel.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	BootID string `json:"bootID,omitempty"`
+	// agentInstance identifies the agent's process.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	AgentInstance string `json:"agentInstance,omitempty"`
+	// agentVersion is the version of the agent.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	AgentVersion string `json:"agentVersion,omitempty"`
+	// conditions: Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// HostTmux is a host's terminal server.
+type HostTmux struct {
+	// version that tmux reports.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Version string `json:"version,omitempty"`
+	// socket of our server, absolute.
+	// +optional
+	// +kubebuilder:validation:MaxLength=107
+	Socket string `json:"socket,omitempty"`
+}
+
+// HostHarness is one harness of a host.
+type HostHarness struct {
+	// name of the adapter.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// path of the executable; empty when it is not installed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Path string `json:"path,omitempty"`
+}
+
+// SessionHostList is a list of SessionHost.
+// +kubebuilder:object:root=true
+type SessionHostList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []SessionHost `json:"items"`
+}

@@ -1,0 +1,49 @@
+package v1alpha1
+
+// Kinds whose objects each host one terminal session.
+const (
+	KindWorkItemSession = "WorkItemSession"
+	KindStandingSession = "StandingSession"
+)
+
+// Annotations that people and tools set on a session.
+const (
+	// RestartRequestedAnnotation asks for one restart. Its value is an opaque token: the
+	// session is restarted once for each value that differs from
+	// status.lastHandledRestart, and no clock is compared.
+	RestartRequestedAnnotation = "theloop.dev/restart-requested"
+	// PausedAnnotation takes the agent's hands off: while it is present, whatever its
+	// value, the agent neither starts, ends nor types into the session.
+	PausedAnnotation = "theloop.dev/paused"
+)
+
+// Labels.
+const (
+	// DefaultClassLabel marks, with the value "true", the SessionClass of sessions that
+	// name none.
+	DefaultClassLabel = "theloop.dev/default-class"
+	// OriginLabel says where the definition of a StandingSession lives: OriginDeclared
+	// or OriginCreated.
+	OriginLabel = "theloop.dev/origin"
+	// HostLabel on a SessionMessage is the host of the session that it is for. The
+	// controller sets it, so that an agent watches only its own messages.
+	HostLabel = "theloop.dev/host"
+)
+
+// Values of OriginLabel.
+const (
+	// OriginDeclared: the definition lives in a configuration file; deleting the object
+	// alone would not last.
+	OriginDeclared = "declared"
+	// OriginCreated: the object is the definition.
+	OriginCreated = "created"
+)
+
+// SessionFinalizer holds a session object until its host has let go of the
+// terminal session. The controller adds it when it binds the session, before
+// anything can be started; the agent removes it.
+const SessionFinalizer = "theloop.dev/session"
+
+// LeaseNamespace is where each agent keeps the Lease that shows that its host is
+// alive. The Lease has the name of the SessionHost.
+const LeaseNamespace = "theloop-system"

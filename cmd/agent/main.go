@@ -1,0 +1,54 @@
+// Command agent makes tmux on one build host match the session objects that are bound
+// to it, and delivers their messages.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/theloop-dev/the-loop/controllers/agent"
+)
+
+var version = "dev"
+
+func main() {
+	if err := command().ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+		fmt.Fprintln(os.Stderr, "agent:", err)
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	o := agent.Options{Version: version}
+	kubeContext := ""
+	cmd := &cobra.Command{
+		Use: "agent", Short: "Make tmux on this host match the session objects bound to it", Version: version,
+		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Log = zap.New(zap.UseDevMode(false))
+			ctrl.SetLogger(o.Log)
+			klog.SetLogger(o.Log)
+			cfg, err := config.GetConfigWithContext(kubeContext)
+			if err != nil {
+				return fmt.Errorf("no cluster: %w; give one with KUBECONFIG", err)
+			}
+			return agent.Run(cmd.Context(), cfg, o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&kubeContext, "context", "", "context of the kubeconfig (file: $KUBECONFIG)")
+	f.StringVar(&o.HostName, "host-name", "", "name of this host's SessionHost (default: the machine's host name)")
+	f.StringVar(&o.StateDir, "state-dir", "/var/lib/the-loop/agent", "the agent's own directory, absolute")
+	f.StringVar(&o.Shim, "shim", "", "path of loop-shim (default: beside this program, then on PATH)")
+	f.StringVar(&o.TmuxBinary, "tmux", "", "tmux to run (default: on PATH)")
+	f.StringVar(&o.TmuxSocket, "tmux-socket", "the-loop", "name of the tmux server's socket, or its absolute path")
+	f.StringVar(&o.MetricsAddress, "metrics-address", "0", "address of the metrics, 0 for none")
+	f.StringVar(&o.HealthAddress, "health-address", "", "address of /healthz and /readyz, empty for none")
+	return cmd
+}

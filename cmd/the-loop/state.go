@@ -1,0 +1,102 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// state is the one directory in which `up` keeps everything.
+type state string
+
+func (s state) lock() string       { return filepath.Join(string(s), "up.lock") }
+func (s state) record() string     { return filepath.Join(string(s), "up.json") }
+func (s state) cluster() string    { return filepath.Join(string(s), "control-plane") }
+func (s state) agent() string      { return filepath.Join(string(s), "agent") }
+func (s state) requestLog() string { return filepath.Join(string(s), "requests.log") }
+
+// upRecord is what `down` must know of the `up` before it.
+type upRecord struct {
+	// PID of the `up` that holds the lock.
+	PID int `json:"pid"`
+	// TmuxSocket and TmuxBinary of its terminal server.
+	TmuxSocket string `json:"tmuxSocket"`
+	TmuxBinary string `json:"tmuxBinary,omitempty"`
+	// Kubeconfig of the cluster it works with.
+	Kubeconfig string `json:"kubeconfig"`
+}
+
+// defaultState is $XDG_STATE_HOME/the-loop, or ~/.local/state/the-loop.
+func defaultState() string {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "the-loop")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".local", "state", "the-loop")
+}
+
+// openState makes the directory and checks that it can be used.
+func openState(dir string) (state, error) {
+	if dir == "" {
+		return "", errors.New("there is no home directory: name a directory with --state-dir")
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(abs, 0o700); err != nil {
+		return "", fmt.Errorf("the state directory cannot be made: %w; choose another with --state-dir", err)
+	}
+	return state(abs), nil
+}
+
+// take locks the state for this process; the lock ends with it. It refuses a state
+// that another `up` uses, naming that one.
+func (s state) take() (*os.File, error) {
+	f, err := os.OpenFile(s.lock(), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("the state directory cannot be written: %w; choose another with --state-dir", err)
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		return f, nil
+	}
+	_ = f.Close()
+	if !errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, fmt.Errorf("locking the state directory %s: %w", s, err)
+	}
+	r, _ := s.read()
+	return nil, fmt.Errorf("another the-loop up (pid %d) runs on the state directory %s: use that one (export KUBECONFIG=%s), stop it with Ctrl-C or the-loop down, or choose another with --state-dir",
+		r.PID, s, r.Kubeconfig)
+}
+
+func (s state) read() (upRecord, error) {
+	var r upRecord
+	b, err := os.ReadFile(s.record())
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(b, &r); err != nil {
+		return r, fmt.Errorf("%s cannot be read: %w", s.record(), err)
+	}
+	return r, nil
+}
+
+func (s state) write(r upRecord) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	tmp := s.record() + ".tmp"
+	if err := os.WriteFile(tmp, append(b, '\n'), 0o600); err != nil {
+		return fmt.Errorf("the state directory cannot be written: %w", err)
+	}
+	return os.Rename(tmp, s.record())
+}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap/zapcore"
+	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/controllers/agent"
+	"github.com/theloop-dev/the-loop/controllers/hub"
+	"github.com/theloop-dev/the-loop/internal/devcluster"
+)
+
+// stopWithin bounds how long a stop takes: Ctrl-C ends everything but the sessions.
+const stopWithin = 5 * time.Second
+
+// partsWithin bounds what of it controller and agent take; the rest is the control
+// plane's.
+const partsWithin = 3 * time.Second
+
+// upOptions are the flags of `up`.
+type upOptions struct {
+	stateDir        string
+	controlPlaneDir string
+	kubeconfig      string
+	sample          bool
+	verbose         bool
+	requestLog      bool
+	readyWithin     time.Duration
+	agent           agent.Options
+}
+
+func upCommand() *cobra.Command {
+	o := &upOptions{}
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run everything on this machine: control plane, controller and agent",
+		Long: `Run everything on this machine, in the foreground: a Kubernetes API server with its
+etcd, the controller and the agent, under one state directory. Ctrl-C stops it and
+leaves the sessions running; the next "the-loop up" takes them over as they are.
+"the-loop down" ends everything, sessions included.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.stateDir, "state-dir", defaultState(), "directory that keeps everything")
+	f.StringVar(&o.controlPlaneDir, "control-plane-dir", "", "directory with kube-apiserver and etcd (make controlplane prints it)")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "work with this existing cluster instead of the embedded control plane")
+	f.BoolVar(&o.sample, "sample", true, "create the sample StandingSession where it does not exist")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "log what is looked at, too")
+	f.BoolVar(&o.requestLog, "request-log", false, "log every request to the embedded API server in the state directory")
+	f.DurationVar(&o.readyWithin, "ready-within", 2*time.Minute, "how long the sample may take to be ready")
+	f.StringVar(&o.agent.HostName, "host-name", "", "name of this host's SessionHost (default: the machine's host name)")
+	f.StringVar(&o.agent.TmuxBinary, "tmux", "", "tmux to run (default: on PATH)")
+	f.StringVar(&o.agent.TmuxSocket, "tmux-socket", "the-loop", "name of the tmux server's socket, or its absolute path")
+	f.StringVar(&o.agent.Shim, "shim", "", "path of loop-shim (default: beside this program, then on PATH)")
+	return cmd
+}
+
+func (o *upOptions) run(ctx context.Context, out io.Writer) (err error) {
+	log := logger(o.verbose)
+	st, err := openState(o.stateDir)
+	if err != nil {
+		return err
+	}
+	o.agent.StateDir, o.agent.Version, o.agent.Log = st.agent(), version, log.WithName("agent")
+	if err := o.agent.Complete(); err != nil {
+		return err
+	}
+	lock, err := st.take()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+
+	c, err := o.connect(ctx, st, out)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.stop(out)) }()
+	record := upRecord{PID: os.Getpid(), TmuxSocket: o.agent.TmuxSocket, TmuxBinary: o.agent.TmuxBinary, Kubeconfig: c.kubeconfig}
+	if err := st.write(record); err != nil {
+		return err
+	}
+	return o.serve(ctx, c, log, out)
+}
+
+// logger writes a readable log to standard error.
+func logger(verbose bool) logr.Logger {
+	level := zapcore.InfoLevel
+	if verbose {
+		level = zapcore.DebugLevel
+	}
+	log := zap.New(zap.ConsoleEncoder(func(c *zapcore.EncoderConfig) {
+		c.EncodeTime = zapcore.TimeEncoderOfLayout(time.TimeOnly)
+	}), zap.Level(level), zap.StacktraceLevel(zapcore.PanicLevel))
+	ctrl.SetLogger(log)
+	klog.SetLogger(log.WithName("client"))
+	return log
+}
+
+// connection is the cluster that `up` works with, and the identities of its parts.
+type connection struct {
+	admin, hub, agent *rest.Config
+	kubeconfig        string
+	cluster           *devcluster.Cluster
+}
+
+// done ends when the embedded control plane ends by itself; it never does for an
+// existing cluster.
+func (c *connection) done() <-chan struct{} {
+	if c.cluster == nil {
+		return nil
+	}
+	return c.cluster.Done()
+}
+
+func (c *connection) stop(out io.Writer) error {
+	if c.cluster == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopWithin-partsWithin)
+	defer cancel()
+	fmt.Fprintln(out, "Stopping the control plane; sessions stay as they are.")
+	return c.cluster.Stop(ctx)
+}
+
+// connect starts the embedded control plane, or finds the existing cluster.
+func (o *upOptions) connect(ctx context.Context, st state, out io.Writer) (*connection, error) {
+	if o.kubeconfig != "" {
+		path, err := filepath.Abs(o.kubeconfig)
+		if err != nil {
+			return nil, err
+		}
+		cfg, err := clientcmd.BuildConfigFromFlags("", path)
+		if err != nil {
+			return nil, fmt.Errorf("--kubeconfig: %w", err)
+		}
+		return &connection{admin: cfg, hub: cfg, agent: cfg, kubeconfig: path}, nil
+	}
+	if o.controlPlaneDir == "" {
+		return nil, errors.New("no control plane: name the directory with kube-apiserver and etcd by --control-plane-dir (make controlplane builds them and prints it), or an existing cluster by --kubeconfig")
+	}
+	opts := devcluster.Options{
+		Dir: st.cluster(), BinDir: o.controlPlaneDir,
+		Log: func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) },
+	}
+	if o.requestLog {
+		opts.RequestLog = st.requestLog()
+	}
+	cluster, err := devcluster.Start(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{admin: cluster.Config(), kubeconfig: cluster.Kubeconfig(), cluster: cluster}
+	if c.hub, err = cluster.ConfigFor("theloop-controller"); err == nil {
+		c.agent, err = cluster.ConfigFor("theloop-agent:"+o.agent.HostName, "theloop:agents")
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.stop(out))
+	}
+	return c, nil
+}
+
+// serve installs what is needed, runs controller and agent, shows the sample when it
+// is ready, and waits for the end.
+func (o *upOptions) serve(ctx context.Context, c *connection, log logr.Logger, out io.Writer) error {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(api.AddToScheme(scheme))
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	admin, err := client.NewWithWatch(c.admin, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	if err := install(ctx, admin); err != nil {
+		return ignoreStop(ctx, err)
+	}
+	class, err := defaultClass(ctx, admin, filepath.Dir(o.agent.Shim))
+	if err != nil {
+		return ignoreStop(ctx, err)
+	}
+	log.Info("installed", "kinds", "StandingSession, WorkItemSession, SessionMessage, SessionClass, SessionHost", "defaultClass", class)
+
+	group, ctx := errgroup.WithContext(ctx)
+	part := func(name string, f func() error) {
+		group.Go(func() error {
+			err := f()
+			if err != nil {
+				err = fmt.Errorf("%s: %w", name, err)
+				log.Error(err, "stopping")
+			}
+			return err
+		})
+	}
+	part("controller", func() error {
+		return hub.Run(ctx, c.hub, hub.Options{Version: version, Log: log.WithName("controller")})
+	})
+	part("agent", func() error { return agent.Run(ctx, c.agent, o.agent) })
+	part("control plane", func() error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.done():
+			return fmt.Errorf("it ended by itself: %w", c.cluster.Err())
+		}
+	})
+	part("sample", func() error { return o.welcome(ctx, c, admin, out) })
+	return awaitParts(ctx, group)
+}
+
+// awaitParts waits for the parts, but after a stop no longer than they may take: a manager
+// whose cache was never filled does not end by itself.
+func awaitParts(ctx context.Context, group *errgroup.Group) error {
+	ended := make(chan error, 1)
+	go func() { ended <- group.Wait() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(partsWithin):
+		if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+			return err
+		}
+		return nil
+	}
+}
+
+// ignoreStop makes no error of having been stopped.
+func ignoreStop(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,112 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-helpers/apimachinery/lease"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/controllers/internal/apply"
+)
+
+// The lease is renewed four times in its duration, as the kubelet does.
+const (
+	leaseSeconds = 40
+	leaseRenew   = 10 * time.Second
+)
+
+// Host is what an agent tells of its host.
+type Host struct {
+	// Name of the SessionHost, and of its Lease.
+	Name string
+	// Identity of the agent: the same after a restart on the same state directory, and
+	// another one on another machine or directory.
+	Identity string
+	// Facts is the status that the agent reports.
+	Facts api.SessionHostStatus
+}
+
+// CheckFree refuses a host name that another live agent holds. It is called before
+// anything is done on the host.
+func (h Host) CheckFree(ctx context.Context, c client.Reader, now time.Time) error {
+	l := &coordinationv1.Lease{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: api.LeaseNamespace, Name: h.Name}, l)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the lease of host %s: %w", h.Name, err)
+	}
+	holder := ptr.Deref(l.Spec.HolderIdentity, "")
+	if holder == "" || holder == h.Identity || l.Spec.RenewTime == nil {
+		return nil
+	}
+	if age := now.Sub(l.Spec.RenewTime.Time); age < leaseSeconds*time.Second {
+		return fmt.Errorf("the host name %s is held by another agent (%s), which renewed its lease %s ago: two agents must not share a host name; stop the other one, or start this one under another --host-name",
+			h.Name, holder, age.Round(time.Second))
+	}
+	return nil
+}
+
+// registration keeps the SessionHost and its Lease.
+type registration struct {
+	Host
+	manager ctrl.Manager
+}
+
+// Start implements manager.Runnable.
+func (r *registration) Start(ctx context.Context) error {
+	host, err := r.register(ctx)
+	if err != nil {
+		return err
+	}
+	// A client of its own: a saturated one must not cost the lease.
+	cfg := rest.CopyConfig(r.manager.GetConfig())
+	cfg.UserAgent += "/lease"
+	cs, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	log := r.manager.GetLogger().WithName("lease")
+	failing := func() { log.Info("the lease of this host cannot be renewed; sessions are left as they are") }
+	lease.NewController(clock.RealClock{}, cs, r.Identity, leaseSeconds, failing, leaseRenew, r.Name, api.LeaseNamespace,
+		func(l *coordinationv1.Lease) error {
+			l.Spec.HolderIdentity = ptr.To(r.Identity)
+			l.OwnerReferences = []metav1.OwnerReference{{
+				APIVersion: api.GroupVersion.String(), Kind: "SessionHost", Name: host.Name, UID: host.UID,
+			}}
+			return nil
+		}).Run(ctx)
+	return nil
+}
+
+// register creates the SessionHost unless it exists, and reports the facts.
+func (r *registration) register(ctx context.Context) (*api.SessionHost, error) {
+	c := r.manager.GetClient()
+	host := &api.SessionHost{ObjectMeta: metav1.ObjectMeta{Name: r.Name, Labels: map[string]string{corev1.LabelHostname: r.Name}}}
+	err := c.Create(ctx, host, apply.Agent)
+	if apierrors.IsAlreadyExists(err) {
+		err = r.manager.GetAPIReader().Get(ctx, client.ObjectKeyFromObject(host), host)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("registering SessionHost %s: %w", r.Name, err)
+	}
+	before := host.Status.DeepCopy()
+	before.Conditions = nil
+	if err := apply.Status(ctx, c, apply.Agent, host, before, r.Facts); err != nil {
+		return nil, fmt.Errorf("reporting the facts of SessionHost %s: %w", r.Name, err)
+	}
+	return host, nil
+}

@@ -1,0 +1,38 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockDir takes a state directory for this process. The lock ends with the process,
+// whatever ends it.
+func lockDir(dir string) (release func(), err error) {
+	f, err := os.OpenFile(filepath.Join(dir, "agent.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("the state directory cannot be written: %w; choose another with --state-dir", err)
+	}
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		holder, _ := io.ReadAll(io.LimitReader(f, 32))
+		_ = f.Close()
+		return nil, fmt.Errorf("the state directory %s is in use by the agent with pid %s: stop that one, or choose another with --state-dir", dir, strings.TrimSpace(string(holder)))
+	case err != nil:
+		_ = f.Close()
+		return nil, fmt.Errorf("locking the state directory %s: %w", dir, err)
+	}
+	if err := f.Truncate(0); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if _, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}

@@ -1,0 +1,161 @@
+// Package agent holds the reconcilers of one build host: they make tmux match the
+// session objects that are bound to the host. What is decided and done is in
+// internal/session; here is what is read from and written to the cluster.
+package agent
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/internal/session"
+)
+
+// +kubebuilder:rbac:groups=theloop.dev,resources=workitemsessions;standingsessions,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=theloop.dev,resources=workitemsessions/status;standingsessions/status;sessionmessages/status;sessionhosts/status,verbs=patch
+// +kubebuilder:rbac:groups=theloop.dev,resources=sessionmessages,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=theloop.dev,resources=sessionclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=theloop.dev,resources=sessionhosts,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=theloop-system
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// volatileEvery is how often status that changes all the time is written.
+const volatileEvery = 10 * time.Second
+
+// sessionReconciler serves one kind of session.
+type sessionReconciler struct {
+	client   client.Client
+	reader   client.Reader
+	recorder events.EventRecorder
+	engine   *session.Engine
+	hostName string
+	// fresh makes an empty object of the kind.
+	fresh func() sessionObject
+}
+
+// Reconcile takes one session as far as it goes now.
+func (r *sessionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	obj := r.fresh()
+	if err := r.client.Get(ctx, req.NamespacedName, obj); err != nil {
+		// Not in the cache is not deleted: it may be bound to another host now. Nothing is
+		// torn down without a deletion timestamp.
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if obj.Placement().HostName != r.hostName || !controllerutil.ContainsFinalizer(obj, api.SessionFinalizer) {
+		// Not bound yet, or let go: nothing may be started that could not be ended.
+		return ctrl.Result{}, nil
+	}
+	subject, st, err := r.subject(ctx, obj)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	wait, err := r.engine.Reconcile(ctx, subject)
+	later, saveErr := r.save(ctx, st)
+	if err == nil {
+		err = saveErr
+	}
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: session.Soonest(wait, later)}, nil
+}
+
+// subject gathers what the engine needs to know.
+func (r *sessionReconciler) subject(ctx context.Context, obj sessionObject) (*session.Subject, *store, error) {
+	st := &store{client: r.client, reader: r.reader, recorder: r.recorder, obj: obj, saved: agentPart(obj.HostedStatus())}
+	s := &session.Subject{Object: obj, Store: st, Log: logf.FromContext(ctx)}
+	var err error
+	if s.Class, s.ClassProblem, err = r.class(ctx, obj.Placement().ClassName); err != nil {
+		return nil, nil, err
+	}
+	var list api.SessionMessageList
+	key := messageKey(obj.SessionKind(), obj.GetName())
+	if err := r.client.List(ctx, &list, client.InNamespace(obj.GetNamespace()), client.MatchingFields{pendingIndex: key}); err != nil {
+		return nil, nil, err
+	}
+	for i := range list.Items {
+		m := list.Items[i].DeepCopy()
+		if isFor(m, obj.GetUID()) {
+			s.Messages = append(s.Messages, m)
+		}
+	}
+	if w, ok := obj.(*api.WorkItemSession); ok && w.Spec.State == api.SessionStateCleanedUp && w.Spec.PullRequest == nil {
+		if s.EndpointsLeft, err = r.endpointsLeft(ctx, w); err != nil {
+			return nil, nil, err
+		}
+	}
+	return s, st, nil
+}
+
+// isFor reports whether a message is for this very object, and not for an earlier one
+// of the same name.
+func isFor(m *api.SessionMessage, uid types.UID) bool {
+	asked, took := m.Spec.SessionRef.UID, m.Status.SessionUID
+	return (asked == "" || asked == uid) && (took == "" || took == uid)
+}
+
+// endpointsLeft reports whether a pull request's session of this work item still has
+// something on the host.
+func (r *sessionReconciler) endpointsLeft(ctx context.Context, parent *api.WorkItemSession) (bool, error) {
+	var all api.WorkItemSessionList
+	if err := r.client.List(ctx, &all, client.InNamespace(parent.Namespace)); err != nil {
+		return false, err
+	}
+	for i := range all.Items {
+		if c := &all.Items[i]; c.Spec.ParentName == parent.Name && c.Status.TmuxTarget != "" {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// class finds the session's class, or says why there is none.
+func (r *sessionReconciler) class(ctx context.Context, name string) (*api.SessionClass, string, error) {
+	if name != "" {
+		c := &api.SessionClass{}
+		err := r.client.Get(ctx, client.ObjectKey{Name: name}, c)
+		if apierrors.IsNotFound(err) {
+			return nil, "SessionClass " + name + " does not exist: create it, or name another in spec.className (kubectl get sclass)", nil
+		}
+		return c, "", err
+	}
+	var list api.SessionClassList
+	if err := r.client.List(ctx, &list, client.MatchingLabels{api.DefaultClassLabel: "true"}); err != nil {
+		return nil, "", err
+	}
+	switch len(list.Items) {
+	case 0:
+		return nil, "spec.className is empty and no SessionClass has the label " + api.DefaultClassLabel + "=true: set one of the two", nil
+	case 1:
+		return &list.Items[0], "", nil
+	}
+	return nil, "spec.className is empty and more than one SessionClass has the label " + api.DefaultClassLabel + "=true: leave it on one", nil
+}
+
+// save writes the status, unless nothing changed or only what changes all the time
+// did so a moment ago; it then says when to come back.
+func (r *sessionReconciler) save(ctx context.Context, st *store) (time.Duration, error) {
+	if !controllerutil.ContainsFinalizer(st.obj, api.SessionFinalizer) {
+		return 0, nil
+	}
+	part := agentPart(st.obj.HostedStatus())
+	if !equality.Semantic.DeepEqual(part, st.saved) && session.OnlyVolatile(part, st.saved) {
+		if wait := r.engine.VolatileWait(st.obj.GetUID(), volatileEvery); wait > 0 {
+			return wait, nil
+		}
+	}
+	return 0, client.IgnoreNotFound(st.SaveSession(ctx))
+}

@@ -1,0 +1,216 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/internal/harness/hook"
+	"github.com/theloop-dev/the-loop/internal/session"
+)
+
+// pendingIndex finds the messages of one session whose outcome is not final.
+const pendingIndex = "pendingFor"
+
+func messageKey(kind, name string) string { return kind + "/" + name }
+
+// workers is how many sessions of one kind are worked on at a time. None of them waits
+// for a terminal program: what takes time comes back as an event.
+const workers = 4
+
+// ManagerOptions are the options of the agent's manager: it sees the sessions and
+// messages of its own host and no others, and keeps no secret.
+func ManagerOptions(hostName string, base ctrl.Options) ctrl.Options {
+	mine := cache.ByObject{Field: fields.OneTermEqualSelector("spec.hostName", hostName)}
+	base.Cache.DefaultTransform = cache.TransformStripManagedFields()
+	base.Cache.ByObject = map[client.Object]cache.ByObject{
+		&api.StandingSession{}: mine,
+		&api.WorkItemSession{}: mine,
+		&api.SessionMessage{}:  {Label: labels.SelectorFromSet(labels.Set{api.HostLabel: hostName})},
+		&api.SessionHost{}:     {Field: fields.OneTermEqualSelector("metadata.name", hostName)},
+	}
+	base.Client.Cache = &client.CacheOptions{
+		DisableFor: []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}},
+	}
+	// A write is seen by the reads after it: nothing is done twice because the cache is
+	// behind.
+	base.NewClient = func(cfg *rest.Config, o client.Options) (client.Client, error) {
+		if o.Cache != nil {
+			o.Cache.EnableReadYourWritesConsistency = ptr.To(true)
+		}
+		return client.New(cfg, o)
+	}
+	// What a queue holds at start must not wait for what changes later
+	// (kubernetes-sigs/controller-runtime issue 3496).
+	base.Controller.UsePriorityQueue = ptr.To(false)
+	base.Controller.SkipNameValidation = ptr.To(true)
+	return base
+}
+
+// Setup adds the agent's reconcilers, its lister and its host's registration to a
+// manager made with ManagerOptions.
+func Setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host Host) error {
+	index := func(o client.Object) []string {
+		m := o.(*api.SessionMessage)
+		if m.Status.Outcome.Final() {
+			return nil
+		}
+		return []string{messageKey(m.Spec.SessionRef.Kind, m.Spec.SessionRef.Name)}
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &api.SessionMessage{}, pendingIndex, index); err != nil {
+		return fmt.Errorf("indexing messages: %w", err)
+	}
+	hints := &hints{client: mgr.GetClient(), log: mgr.GetLogger().WithName("hints")}
+	engine.Lister.Changed = hints.changed
+	engine.KnownUID = hints.known
+	for _, k := range kinds {
+		if err := setupKind(mgr, engine, host.Name, k, hints.channel(k.kind)); err != nil {
+			return err
+		}
+	}
+	if err := mgr.Add(engine.Lister); err != nil {
+		return err
+	}
+	if err := mgr.Add(&pokes{socket: engine.HookSocket, hints: hints}); err != nil {
+		return err
+	}
+	return mgr.Add(&registration{Host: host, manager: mgr})
+}
+
+// kindSetup is what differs between the two kinds of session.
+type kindSetup struct {
+	kind  string
+	fresh func() sessionObject
+	list  func() client.ObjectList
+}
+
+var kinds = []kindSetup{
+	{api.KindStandingSession, func() sessionObject { return &api.StandingSession{} }, func() client.ObjectList { return &api.StandingSessionList{} }},
+	{api.KindWorkItemSession, func() sessionObject { return &api.WorkItemSession{} }, func() client.ObjectList { return &api.WorkItemSessionList{} }},
+}
+
+func setupKind(mgr ctrl.Manager, engine *session.Engine, hostName string, k kindSetup, hinted <-chan event.GenericEvent) error {
+	r := &sessionReconciler{
+		client: mgr.GetClient(), reader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("theloop-agent"),
+		engine: engine, hostName: hostName, fresh: k.fresh,
+	}
+	name := strings.ToLower(k.kind)
+	err := ctrl.NewControllerManagedBy(mgr).Named("agent-"+name).
+		For(k.fresh(), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deleting{}))).
+		Watches(&api.SessionMessage{}, handler.EnqueueRequestsFromMapFunc(r.ofMessage(k.kind)), builder.WithPredicates(pending{})).
+		Watches(&api.SessionClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass(k)), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		WatchesRawSource(source.Channel(hinted, &handler.EnqueueRequestForObject{}, source.WithBufferSize[client.Object, reconcile.Request](1024))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the reconciler of %s: %w", k.kind, err)
+	}
+	return nil
+}
+
+// pending passes messages whose outcome is not final, and deletions.
+type pending struct{ predicate.Funcs }
+
+// Create implements predicate.Predicate.
+func (pending) Create(e event.CreateEvent) bool { return unfinished(e.Object) }
+
+// Update implements predicate.Predicate.
+func (pending) Update(e event.UpdateEvent) bool {
+	return unfinished(e.ObjectNew) && e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+}
+
+func unfinished(o client.Object) bool {
+	m, ok := o.(*api.SessionMessage)
+	return ok && !m.Status.Outcome.Final()
+}
+
+// deleting passes updates that set the deletion timestamp or change the finalizers.
+type deleting struct{ predicate.Funcs }
+
+// Create implements predicate.Predicate.
+func (deleting) Create(event.CreateEvent) bool { return false }
+
+// Update implements predicate.Predicate.
+func (deleting) Update(e event.UpdateEvent) bool {
+	return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
+		len(e.ObjectOld.GetFinalizers()) != len(e.ObjectNew.GetFinalizers())
+}
+
+func (r *sessionReconciler) ofMessage(kind string) handler.MapFunc {
+	return func(_ context.Context, o client.Object) []reconcile.Request {
+		m, ok := o.(*api.SessionMessage)
+		if !ok || m.Spec.SessionRef.Kind != kind {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.SessionRef.Name}}}
+	}
+}
+
+func (r *sessionReconciler) ofClass(k kindSetup) handler.MapFunc {
+	return func(ctx context.Context, _ client.Object) []reconcile.Request {
+		var out []reconcile.Request
+		_ = eachSession(ctx, r.client, k, func(o sessionObject) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+		})
+		return out
+	}
+}
+
+// eachSession calls f for every session of one kind of this host.
+func eachSession(ctx context.Context, c client.Client, k kindSetup, f func(sessionObject)) error {
+	list := k.list()
+	if err := c.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	switch l := list.(type) {
+	case *api.StandingSessionList:
+		for i := range l.Items {
+			f(&l.Items[i])
+		}
+	case *api.WorkItemSessionList:
+		for i := range l.Items {
+			f(&l.Items[i])
+		}
+	}
+	return nil
+}
+
+// pokes turns the pokes of hooks into hints.
+type pokes struct {
+	socket string
+	hints  *hints
+}
+
+// Start implements manager.Runnable.
+func (p *pokes) Start(ctx context.Context) error {
+	poked, err := hook.Listen(ctx, p.socket)
+	if err != nil {
+		return fmt.Errorf("listening for hooks: %w", err)
+	}
+	for uid := range poked {
+		p.hints.changed([]string{uid}, nil, false)
+	}
+	return nil
+}
+
+// hintTimeout bounds the giving of hints, which wait for room in a reconciler's queue.
+const hintTimeout = 5 * time.Second

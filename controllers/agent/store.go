@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/controllers/internal/apply"
+)
+
+// store is the cluster as one session's engine sees it.
+type store struct {
+	client client.Client
+	// reader reads past every cache.
+	reader   client.Reader
+	recorder events.EventRecorder
+	obj      sessionObject
+	// saved is the agent's part of the status as it is stored.
+	saved *api.HostedSessionStatus
+}
+
+// sessionObject is a session of either kind.
+type sessionObject interface {
+	client.Object
+	api.HostedSession
+}
+
+// agentConditions are the condition types of a session that the agent owns.
+var agentConditions = []string{api.ConditionWorkspaceReady, api.ConditionSessionRunning, api.ConditionAcceptingInput, api.ConditionResumed}
+
+// agentPart is the part of a status that the agent owns.
+func agentPart(st *api.HostedSessionStatus) *api.HostedSessionStatus {
+	part := st.DeepCopy()
+	part.ObservedGeneration = 0
+	part.Conditions = apply.Owned(st.Conditions, agentConditions...)
+	return part
+}
+
+// SaveSession implements session.Store. The object given to the engine keeps its own
+// status, so that the engine goes on from what it wrote.
+func (s *store) SaveSession(ctx context.Context) error {
+	part := agentPart(s.obj.HostedStatus())
+	answer := s.obj.DeepCopyObject().(sessionObject)
+	if err := apply.Status(ctx, s.client, apply.Agent, answer, s.saved, part); err != nil {
+		return err
+	}
+	s.saved = part
+	return nil
+}
+
+// SaveMessage implements session.Store.
+func (s *store) SaveMessage(ctx context.Context, m *api.SessionMessage) error {
+	status := m.Status.DeepCopy()
+	answer := m.DeepCopy()
+	err := apply.Status(ctx, s.client, apply.Agent, answer, nil, status)
+	// A message that was taken back has no status to write.
+	return client.IgnoreNotFound(err)
+}
+
+// LiveMessage implements session.Store.
+func (s *store) LiveMessage(ctx context.Context, m *api.SessionMessage) (*api.SessionMessage, error) {
+	live := &api.SessionMessage{}
+	err := s.reader.Get(ctx, client.ObjectKeyFromObject(m), live)
+	if apierrors.IsNotFound(err) || err == nil && live.UID != m.UID {
+		return nil, nil
+	}
+	return live, err
+}
+
+// EnsureMessage implements session.Store.
+func (s *store) EnsureMessage(ctx context.Context, m *api.SessionMessage) error {
+	if err := s.client.Create(ctx, m, apply.Agent); !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return nil
+}
+
+// ConfigMapKey implements session.Store.
+func (s *store) ConfigMapKey(ctx context.Context, ref api.ConfigMapKey) (string, error) {
+	cm := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: s.obj.GetNamespace(), Name: ref.Name}
+	if err := s.reader.Get(ctx, key, cm); err != nil {
+		return "", fmt.Errorf("ConfigMap %s: %w", key, err)
+	}
+	text, ok := cm.Data[ref.Key]
+	if !ok {
+		return "", fmt.Errorf("ConfigMap %s has no key %q in its data", key, ref.Key)
+	}
+	return text, nil
+}
+
+// Release implements session.Store: the finalizer is removed, when nothing of the
+// session is left on this host that must not be left.
+func (s *store) Release(ctx context.Context) error {
+	before := s.obj.DeepCopyObject().(client.Object)
+	if !controllerutil.RemoveFinalizer(s.obj, api.SessionFinalizer) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	answer := s.obj.DeepCopyObject().(client.Object)
+	return client.IgnoreNotFound(s.client.Patch(ctx, answer, patch, apply.Agent))
+}
+
+// Event implements session.Store.
+func (s *store) Event(warning bool, reason, message string) {
+	kind := corev1.EventTypeNormal
+	if warning {
+		kind = corev1.EventTypeWarning
+	}
+	s.recorder.Eventf(s.obj, nil, kind, reason, reason, "%s", message)
+}

@@ -1,0 +1,189 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/controllers/internal/apply"
+)
+
+// sessionWait is how long a message may wait for a session that does not exist yet,
+// such as one applied from the same file.
+const sessionWait = 60 * time.Second
+
+// messageReconciler hands messages to the host of their session, ends those that have
+// no session, and removes finished ones when their time is over.
+type messageReconciler struct {
+	client client.Client
+	reader client.Reader
+	clock  clock.PassiveClock
+}
+
+func setupMessages(mgr ctrl.Manager) error {
+	r := &messageReconciler{client: mgr.GetClient(), reader: mgr.GetAPIReader(), clock: clock.RealClock{}}
+	b := ctrl.NewControllerManagedBy(mgr).Named("hub-sessionmessage").For(&api.SessionMessage{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
+	for _, k := range kinds {
+		b = b.Watches(k.fresh(), handler.EnqueueRequestsFromMapFunc(r.ofSession(k.kind)), builder.WithPredicates(boundOrGone{}))
+	}
+	return b.Complete(r)
+}
+
+// boundOrGone passes what messages wait for: that a session gets its host, or is gone.
+type boundOrGone struct{ predicate.Funcs }
+
+// Update implements predicate.Predicate.
+func (boundOrGone) Update(e event.UpdateEvent) bool {
+	was, is := e.ObjectOld.(sessionObject), e.ObjectNew.(sessionObject)
+	return was.Placement().HostName != is.Placement().HostName
+}
+
+func (r *messageReconciler) ofSession(kind string) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		var list api.SessionMessageList
+		err := r.client.List(ctx, &list, client.InNamespace(o.GetNamespace()), client.MatchingFields{sessionIndex: kind + "/" + o.GetName()}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil
+		}
+		var out []reconcile.Request
+		for i := range list.Items {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+		return out
+	}
+}
+
+// Reconcile looks after one message.
+func (r *messageReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	m := &api.SessionMessage{}
+	if err := r.client.Get(ctx, req.NamespacedName, m); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	var wait time.Duration
+	var err error
+	switch {
+	case m.DeletionTimestamp != nil:
+	case m.Status.Outcome.Final():
+		wait, err = r.expire(ctx, m)
+	default:
+		wait, err = r.route(ctx, m)
+	}
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
+	}
+	return ctrl.Result{RequeueAfter: wait}, client.IgnoreNotFound(err)
+}
+
+// route labels a message with the host of its session, by which that host's agent
+// sees it.
+func (r *messageReconciler) route(ctx context.Context, m *api.SessionMessage) (time.Duration, error) {
+	obj, err := r.session(ctx, m)
+	if err != nil {
+		return 0, err
+	}
+	if obj == nil {
+		if left := sessionWait - r.clock.Since(m.CreationTimestamp.Time); left > 0 && m.Status.SessionUID == "" {
+			return left, nil
+		}
+		return 0, r.refuse(ctx, m)
+	}
+	host := obj.Placement().HostName
+	if host == "" || m.Labels[api.HostLabel] == host {
+		return 0, nil
+	}
+	before := m.DeepCopy()
+	metav1.SetMetaDataLabel(&m.ObjectMeta, api.HostLabel, host)
+	m.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: api.GroupVersion.String(), Kind: obj.SessionKind(), Name: obj.GetName(), UID: obj.GetUID(),
+	}}
+	return 0, r.client.Patch(ctx, m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), apply.Hub)
+}
+
+// session finds a message's session; nil when there is none. A session of the same
+// name with another UID than the message asks for, or than took it, is not it.
+func (r *messageReconciler) session(ctx context.Context, m *api.SessionMessage) (sessionObject, error) {
+	for _, k := range kinds {
+		if k.kind != m.Spec.SessionRef.Kind {
+			continue
+		}
+		obj := k.fresh()
+		err := r.client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.SessionRef.Name}, obj)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, uid := range []types.UID{m.Spec.SessionRef.UID, m.Status.SessionUID} {
+			if uid != "" && uid != obj.GetUID() {
+				return nil, nil
+			}
+		}
+		return obj, nil
+	}
+	return nil, nil
+}
+
+// refuse ends a message that has no session. Nobody else writes its status any more.
+func (r *messageReconciler) refuse(ctx context.Context, m *api.SessionMessage) error {
+	now := r.clock.Now()
+	st := messageStatus{
+		Outcome: api.OutcomeRefused, Reason: api.ReasonSessionNotFound, FinishedTime: new(metav1.NewMicroTime(now)),
+	}
+	meta.SetStatusCondition(&st.Conditions, metav1.Condition{
+		Type: api.ConditionFailed, Status: metav1.ConditionTrue, Reason: api.ReasonSessionNotFound, ObservedGeneration: m.Generation,
+		LastTransitionTime: metav1.NewTime(now),
+		Message:            "there is no " + m.Spec.SessionRef.Kind + " " + m.Namespace + "/" + m.Spec.SessionRef.Name + " that this message is for",
+	})
+	return apply.Status(ctx, r.client, apply.Hub, m, nil, st, client.ForceOwnership)
+}
+
+// messageStatus is the part of a message's status that the hub writes.
+type messageStatus struct {
+	Outcome      api.MessageOutcome `json:"outcome,omitempty"`
+	Reason       string             `json:"reason,omitempty"`
+	FinishedTime *metav1.MicroTime  `json:"finishedTime,omitempty"`
+	Conditions   []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// expire removes a finished message when its time is over. It looks again past the
+// cache, and deletes what it has seen and nothing newer.
+func (r *messageReconciler) expire(ctx context.Context, m *api.SessionMessage) (time.Duration, error) {
+	left, ok := r.left(m)
+	if !ok || left > 0 {
+		return left, nil
+	}
+	live := &api.SessionMessage{}
+	if err := r.reader.Get(ctx, client.ObjectKeyFromObject(m), live); err != nil {
+		return 0, err
+	}
+	if left, ok = r.left(live); !ok || left > 0 || live.UID != m.UID {
+		return left, nil
+	}
+	return 0, r.client.Delete(ctx, live, client.Preconditions{UID: ptr.To(live.UID), ResourceVersion: ptr.To(live.ResourceVersion)})
+}
+
+// left is how long a finished message is still kept; false when it is not finished.
+func (r *messageReconciler) left(m *api.SessionMessage) (time.Duration, bool) {
+	if !m.Status.Outcome.Final() || m.Status.FinishedTime == nil {
+		return 0, false
+	}
+	ttl := time.Duration(ptr.Deref(m.Spec.TTLSecondsAfterFinished, 345600)) * time.Second
+	return max(0, m.Status.FinishedTime.Add(ttl).Sub(r.clock.Now())), true
+}

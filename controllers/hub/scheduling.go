@@ -1,0 +1,108 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/controllers/internal/apply"
+)
+
+// bind gives a session its host, once. The finalizer goes on in the same write: from
+// then on something may be started that only its host can end.
+func (r *sessionReconciler) bind(ctx context.Context, obj sessionObject) (bool, time.Duration, error) {
+	bound := obj.Placement().HostName != ""
+	if bound && (controllerutil.ContainsFinalizer(obj, api.SessionFinalizer) || obj.GetDeletionTimestamp() != nil) {
+		r.set(obj, api.ConditionScheduled, metav1.ConditionTrue, api.ReasonBound, "bound to host "+obj.Placement().HostName)
+		return false, 0, nil
+	}
+	before := obj.DeepCopyObject().(client.Object)
+	if !bound {
+		host, why, err := r.choose(ctx, obj)
+		if err != nil {
+			return false, 0, err
+		}
+		if host == "" {
+			r.set(obj, api.ConditionScheduled, metav1.ConditionFalse, api.ReasonNoHost, why)
+			return false, 0, nil
+		}
+		obj.Placement().HostName = host
+	}
+	controllerutil.AddFinalizer(obj, api.SessionFinalizer)
+	if err := r.client.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), apply.Hub); err != nil {
+		return false, 0, client.IgnoreNotFound(err)
+	}
+	r.recorder.Eventf(obj, nil, corev1.EventTypeNormal, api.ReasonBound, "Bind", "bound to host %s", obj.Placement().HostName)
+	r.set(obj, api.ConditionScheduled, metav1.ConditionTrue, api.ReasonBound, "bound to host "+obj.Placement().HostName)
+	return false, 0, nil
+}
+
+// choose picks the least loaded of the hosts that take the session, or says why none
+// does.
+func (r *sessionReconciler) choose(ctx context.Context, obj sessionObject) (name, why string, err error) {
+	selector := labels.Everything()
+	if s := obj.Placement().HostSelector; s != nil {
+		if selector, err = metav1.LabelSelectorAsSelector(s); err != nil {
+			return "", fmt.Sprintf("spec.hostSelector cannot be used: %v", err), nil
+		}
+	}
+	var hosts api.SessionHostList
+	if err := r.client.List(ctx, &hosts); err != nil {
+		return "", "", err
+	}
+	type candidate struct {
+		name string
+		load int
+	}
+	var open []candidate
+	for i := range hosts.Items {
+		h := &hosts.Items[i]
+		load, err := r.load(ctx, h.Name)
+		if err != nil {
+			return "", "", err
+		}
+		if takes(h, selector, load) {
+			open = append(open, candidate{h.Name, load})
+		}
+	}
+	if len(open) == 0 {
+		return "", fmt.Sprintf("none of the %d registered hosts takes the session: start an agent, uncordon a host (kubectl get shost), or change spec.hostSelector", len(hosts.Items)), nil
+	}
+	best := slices.MinFunc(open, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.load, b.load), cmp.Compare(a.name, b.name))
+	})
+	return best.name, "", nil
+}
+
+// takes reports whether a host takes one more session.
+func takes(h *api.SessionHost, selector labels.Selector, load int) bool {
+	return h.DeletionTimestamp == nil &&
+		(h.Spec.Scheduling == "" || h.Spec.Scheduling == api.HostSchedulingEnabled) &&
+		!meta.IsStatusConditionFalse(h.Status.Conditions, api.ConditionHostReady) &&
+		selector.Matches(labels.Set(h.Labels)) &&
+		(h.Spec.MaxSessions == nil || load < int(ptr.Deref(h.Spec.MaxSessions, 0)))
+}
+
+// load counts the sessions bound to a host.
+func (r *sessionReconciler) load(ctx context.Context, host string) (int, error) {
+	n := 0
+	for _, k := range kinds {
+		keys, err := sessionsOn(ctx, r.client, k, host)
+		if err != nil {
+			return 0, err
+		}
+		n += len(keys)
+	}
+	return n, nil
+}

@@ -1,0 +1,164 @@
+// Package hub holds the central reconcilers: they bind sessions to hosts, judge
+// whether hosts are alive, summarise each session in its condition Ready, hand
+// messages to the host of their session and remove them when their time is over.
+package hub
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+)
+
+// workers is how many objects of one kind are worked on at a time.
+const workers = 8
+
+// hostIndex finds the sessions bound to one host, sessionIndex the messages for one
+// session.
+const (
+	hostIndex    = "host"
+	sessionIndex = "session"
+)
+
+// ManagerOptions are the options of the hub's manager.
+func ManagerOptions(base ctrl.Options) ctrl.Options {
+	base.Cache.DefaultTransform = cache.TransformStripManagedFields()
+	base.Cache.ByObject = map[client.Object]cache.ByObject{
+		&coordinationv1.Lease{}: {Namespaces: map[string]cache.Config{api.LeaseNamespace: {}}},
+	}
+	base.NewClient = func(cfg *rest.Config, o client.Options) (client.Client, error) {
+		if o.Cache != nil {
+			o.Cache.EnableReadYourWritesConsistency = ptr.To(true)
+		}
+		return client.New(cfg, o)
+	}
+	base.Controller.SkipNameValidation = ptr.To(true)
+	return base
+}
+
+// Setup adds the hub's reconcilers to a manager made with ManagerOptions.
+func Setup(ctx context.Context, mgr ctrl.Manager) error {
+	if err := indexFields(ctx, mgr); err != nil {
+		return fmt.Errorf("indexing: %w", err)
+	}
+	for _, k := range kinds {
+		if err := setupSessions(mgr, k); err != nil {
+			return fmt.Errorf("setting up the reconciler of %s: %w", k.kind, err)
+		}
+	}
+	if err := setupHosts(mgr); err != nil {
+		return fmt.Errorf("setting up the reconciler of SessionHost: %w", err)
+	}
+	if err := setupMessages(mgr); err != nil {
+		return fmt.Errorf("setting up the reconciler of SessionMessage: %w", err)
+	}
+	return nil
+}
+
+// sessionObject is a session of either kind.
+type sessionObject interface {
+	client.Object
+	api.HostedSession
+}
+
+// kindSetup is what differs between the two kinds of session.
+type kindSetup struct {
+	kind  string
+	fresh func() sessionObject
+	list  func() client.ObjectList
+}
+
+var kinds = []kindSetup{
+	{api.KindStandingSession, func() sessionObject { return &api.StandingSession{} }, func() client.ObjectList { return &api.StandingSessionList{} }},
+	{api.KindWorkItemSession, func() sessionObject { return &api.WorkItemSession{} }, func() client.ObjectList { return &api.WorkItemSessionList{} }},
+}
+
+func indexFields(ctx context.Context, mgr ctrl.Manager) error {
+	for _, k := range kinds {
+		byHost := func(o client.Object) []string { return []string{o.(sessionObject).Placement().HostName} }
+		if err := mgr.GetFieldIndexer().IndexField(ctx, k.fresh(), hostIndex, byHost); err != nil {
+			return err
+		}
+	}
+	bySession := func(o client.Object) []string {
+		ref := o.(*api.SessionMessage).Spec.SessionRef
+		return []string{ref.Kind + "/" + ref.Name}
+	}
+	return mgr.GetFieldIndexer().IndexField(ctx, &api.SessionMessage{}, sessionIndex, bySession)
+}
+
+func setupSessions(mgr ctrl.Manager, k kindSetup) error {
+	r := &sessionReconciler{client: mgr.GetClient(), reader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("theloop-controller"), clock: clock.RealClock{}, fresh: k.fresh}
+	return ctrl.NewControllerManagedBy(mgr).Named("hub-"+strings.ToLower(k.kind)).
+		For(k.fresh()).
+		Watches(&api.SessionHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost(k)), builder.WithPredicates(hostChanged{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+}
+
+// ofHost names the sessions that a change of a host concerns: its own, and those that
+// have none.
+func (r *sessionReconciler) ofHost(k kindSetup) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		var out []reconcile.Request
+		for _, host := range []string{o.GetName(), ""} {
+			keys, err := sessionsOn(ctx, r.client, k, host)
+			if err != nil {
+				continue
+			}
+			for _, key := range keys {
+				out = append(out, reconcile.Request{NamespacedName: key})
+			}
+		}
+		return out
+	}
+}
+
+// sessionsOn names the sessions of one kind bound to a host.
+func sessionsOn(ctx context.Context, c client.Client, k kindSetup, host string) ([]types.NamespacedName, error) {
+	list := k.list()
+	if err := c.List(ctx, list, client.MatchingFields{hostIndex: host}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var out []types.NamespacedName
+	switch l := list.(type) {
+	case *api.StandingSessionList:
+		for i := range l.Items {
+			out = append(out, client.ObjectKeyFromObject(&l.Items[i]))
+		}
+	case *api.WorkItemSessionList:
+		for i := range l.Items {
+			out = append(out, client.ObjectKeyFromObject(&l.Items[i]))
+		}
+	}
+	return out, nil
+}
+
+// hostChanged passes what sessions depend on: that a host is there, its spec, its
+// labels and its condition Ready.
+type hostChanged struct{ predicate.Funcs }
+
+// Update implements predicate.Predicate.
+func (hostChanged) Update(e event.UpdateEvent) bool {
+	was, ok1 := e.ObjectOld.(*api.SessionHost)
+	is, ok2 := e.ObjectNew.(*api.SessionHost)
+	return ok1 && ok2 && (was.Generation != is.Generation || !equality.Semantic.DeepEqual(was.Labels, is.Labels) ||
+		!equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions))
+}

@@ -1,0 +1,189 @@
+// Package delivery brings one message into one session: gate, paste, submit,
+// evidence. It keeps no state of its own: where a delivery stands is told by the
+// markers in the tmux server and by what the harness's hooks reported, so that it
+// can be continued from any point.
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/theloop-dev/the-loop/internal/harness"
+	"github.com/theloop-dev/the-loop/internal/tmux"
+)
+
+// Terminal is what a delivery needs of the tmux server.
+type Terminal interface {
+	Paste(ctx context.Context, t tmux.Target, delivery string, text []byte) (tmux.Result, error)
+	Submit(ctx context.Context, t tmux.Target, delivery string) (tmux.Result, error)
+}
+
+// Request is one message and the session it goes to, as last seen.
+type Request struct {
+	// ID of the delivery: the message's UID. It is the marker in the tmux server.
+	ID string
+	// Text as it is typed: sanitised and framed.
+	Text string
+	// Digest of Text, see hook.Digest.
+	Digest string
+	// Created is when the message was created: evidence is not older.
+	Created time.Time
+	// Target is the pane.
+	Target tmux.Target
+	// Session is the terminal session in the newest snapshot.
+	Session tmux.Session
+	// State is what the harness's hooks told, Taken that of earlier launches included.
+	State harness.State
+	// Traits of the harness.
+	Traits harness.Traits
+	// WhileBusy allows to type while the harness is in a turn.
+	WhileBusy bool
+	// Progress is what this process did for the delivery so far.
+	Progress Progress
+}
+
+// Progress is how far a delivery came in this process: the zero Progress is right
+// after a restart, because the markers stop a repetition.
+type Progress struct {
+	Pasted, Submitted time.Time
+}
+
+// Phase is where a delivery stands.
+type Phase string
+
+// Phases of a delivery.
+const (
+	// Held: the gate is closed; Detail says by what.
+	Held Phase = "Held"
+	// Waiting: go on at After, or when the harness reports something.
+	Waiting Phase = "Waiting"
+	// Submitted (final): the harness said that it took the prompt.
+	Submitted Phase = "Submitted"
+	// Typed (final): no evidence within the time.
+	Typed Phase = "Typed"
+	// Lost (final): the pane ended after the paste, without evidence.
+	Lost Phase = "Lost"
+)
+
+// Step is the result of one Advance.
+type Step struct {
+	Phase  Phase
+	Detail string
+	// After is when to look again when Phase is Waiting.
+	After time.Duration
+	// Progress to hand in the next time.
+	Progress Progress
+	// Evidence is when the harness took the prompt.
+	Evidence time.Time
+}
+
+// ErrUnanswered means that tmux did not say whether an operation ran. The delivery
+// goes on from the markers when tmux answers again.
+var ErrUnanswered = errors.New("tmux did not answer; the delivery goes on when it does")
+
+// Advance takes a delivery as far as it goes now. Nothing is typed twice: a paste
+// and a carriage return each run only if their marker is not there yet, which the
+// tmux server itself checks in the same step.
+func Advance(ctx context.Context, term Terminal, r Request, now time.Time) (Step, error) {
+	step := Step{Progress: r.Progress}
+	if taken, ok := r.State.TookSince(r.Digest, r.Created.Truncate(time.Second)); ok && !r.unpasted() {
+		step.Phase, step.Evidence = Submitted, taken
+		return step, nil
+	}
+	if r.unpasted() {
+		if why := Closed(r); why != "" {
+			step.Phase, step.Detail = Held, why
+			return step, nil
+		}
+		if done, err := r.paste(ctx, term, now, &step); !done || err != nil {
+			return step, err
+		}
+	}
+	if step.Progress.Submitted.IsZero() {
+		if gap := r.Traits.SubmitGap - now.Sub(step.Progress.Pasted); gap > 0 && !step.Progress.Pasted.IsZero() {
+			step.Phase, step.After = Waiting, gap
+			return step, nil
+		}
+		if done, err := r.submit(ctx, term, now, &step); !done || err != nil {
+			return step, err
+		}
+	}
+	return r.await(now, step), nil
+}
+
+// unpasted reports that neither this process nor the server knows of a paste.
+func (r Request) unpasted() bool {
+	return r.Progress.Pasted.IsZero() && r.Session.Pasted != r.ID
+}
+
+func (r Request) paste(ctx context.Context, term Terminal, now time.Time, step *Step) (bool, error) {
+	res, err := term.Paste(ctx, r.Target, r.ID, []byte(r.Text))
+	if err != nil {
+		return false, fmt.Errorf("paste into pane %s: %w", r.Target.PaneID, err)
+	}
+	switch res.Outcome {
+	case tmux.Done, tmux.Already:
+		step.Progress.Pasted = now
+		return true, nil
+	case tmux.NotReady:
+		step.Phase, step.Detail = Held, "the application has not enabled bracketed paste yet"
+	default:
+		step.Phase, step.Detail = Held, "the terminal refused the text: "+string(res.Outcome)+" "+res.Detail
+	}
+	return false, nil
+}
+
+func (r Request) submit(ctx context.Context, term Terminal, now time.Time, step *Step) (bool, error) {
+	res, err := term.Submit(ctx, r.Target, r.ID)
+	if err != nil {
+		return false, fmt.Errorf("submit in pane %s: %w", r.Target.PaneID, err)
+	}
+	switch res.Outcome {
+	case tmux.Done, tmux.Already:
+		step.Progress.Submitted = now
+		return true, nil
+	default:
+		step.Phase = Lost
+		step.Detail = "the text was pasted, and the pane then refused the carriage return: " + string(res.Outcome) + " " + res.Detail
+	}
+	return false, nil
+}
+
+func (r Request) await(now time.Time, step Step) Step {
+	if !r.Traits.Evidence {
+		step.Phase, step.Detail = Typed, "this harness has no way to say that it took a prompt"
+		return step
+	}
+	left := r.Traits.TakenWithin - now.Sub(step.Progress.Submitted)
+	if left > 0 {
+		step.Phase, step.After = Waiting, left
+		return step
+	}
+	step.Phase = Typed
+	step.Detail = fmt.Sprintf("the harness did not report the prompt within %s of the carriage return: attach and look", r.Traits.TakenWithin)
+	return step
+}
+
+// Closed says what keeps a text from being typed now, "" when nothing does.
+func Closed(r Request) string {
+	pane, ok := r.Session.Pane(r.Target.PaneID)
+	switch {
+	case !ok:
+		return "the pane of the harness is gone"
+	case pane.Dead:
+		return "the harness has ended"
+	case pane.InputOff:
+		return "the pane takes no input (tmux select-pane -e turns it on)"
+	case !r.Traits.Evidence:
+		return ""
+	case !r.State.Ready:
+		return "the harness has not reached its prompt yet"
+	case r.State.Activity == harness.ActivityAwaitingInput:
+		return "a dialog of the harness waits for a person: " + r.State.WaitingFor
+	case r.State.Activity == harness.ActivityBusy && !r.WhileBusy:
+		return "the harness is in a turn, and the session's class delivers only to an idle one"
+	}
+	return ""
+}

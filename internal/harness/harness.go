@@ -1,0 +1,167 @@
+// Package harness knows the coding agents that the-loop can host: one adapter a
+// file, each saying as data and small pure functions how its harness is started
+// and resumed, how it shows that it is ready, busy or waiting, and how it proves
+// that it took a prompt. It knows nothing of Kubernetes and nothing of tmux.
+package harness
+
+import (
+	"time"
+
+	"github.com/theloop-dev/the-loop/internal/harness/hook"
+)
+
+// LaunchOptions is what an adapter needs to build one command line.
+type LaunchOptions struct {
+	// Binary is the harness's executable, absolute; resolved and checked before.
+	Binary string
+	// Dir is the working directory of the harness, absolute.
+	Dir string
+	// Args are the operator's harness arguments, class then session.
+	Args []string
+	// Model and Effort are "" for the harness's own choice.
+	Model, Effort string
+	// ConversationID is the conversation to start or to resume.
+	ConversationID string
+	// Resume continues ConversationID instead of starting it.
+	Resume bool
+	// HookCommand is the argv prefix of the hook binary for this launch, its first
+	// element absolute. An adapter with evidence makes the harness run it on its
+	// events, with --permissions Deny or Allow added when Permissions say so.
+	HookCommand []string
+	// Permissions answers the harness's permission dialogs: PermissionsAsk leaves them to
+	// a person.
+	Permissions Permissions
+	// PromptFile is a 0600 file with the boot prompt; set only for adapters without
+	// evidence, which must take it as an argument.
+	PromptFile string
+	// Custom holds the argv templates of the custom adapter.
+	Custom CustomCommand
+	// AcceptBypass silences the harness's own disclaimer about running without
+	// permissions, whose default answer ends the harness. Set it only when the
+	// operator's arguments ask for that mode and the policy allows to accept it.
+	AcceptBypass bool
+}
+
+// CustomCommand is the command line of a harness that has no adapter of its own.
+// In each element {{conversationID}}, {{promptFile}}, {{model}}, {{effort}} and
+// {{dir}} are replaced; an element that is a lone placeholder with an empty value
+// is left out together with nothing else.
+type CustomCommand struct {
+	StartArgs, ResumeArgs []string
+}
+
+// Permissions says who answers a permission dialog of the harness.
+type Permissions string
+
+const (
+	PermissionsAsk   Permissions = "Ask"
+	PermissionsDeny  Permissions = "Deny"
+	PermissionsAllow Permissions = "Allow"
+)
+
+// Command is one process to start: argv[0] is LaunchOptions.Binary.
+type Command struct {
+	Argv []string
+	// Env is added to the environment, KEY=value.
+	Env []string
+}
+
+// Traits are an adapter's answers that do not depend on a session.
+type Traits struct {
+	// AssignsID: we choose the conversation id before the start.
+	AssignsID bool
+	// Resumes: a conversation can be continued.
+	Resumes bool
+	// Evidence: hooks tell readiness and that a prompt was taken. Without it a paste is
+	// at best "typed" and the boot prompt goes as an argument.
+	Evidence bool
+	// ReadyWithin bounds the wait for readiness before the session is called stuck.
+	ReadyWithin time.Duration
+	// SubmitGap is the pause the harness needs between the paste and the carriage
+	// return.
+	SubmitGap time.Duration
+	// TakenWithin bounds the wait for the evidence after the carriage return.
+	TakenWithin time.Duration
+}
+
+// StateFile is implemented by an adapter whose harness also keeps a file of what it
+// is doing. It is the second source beside the hooks: an interrupted turn, for
+// one, fires no hook.
+type StateFile interface {
+	// Recheck corrects the activity of a State by that file. lookup gives environment
+	// variables as the harness of this launch sees them, "" when unset; with a
+	// LOOP_UID in it, only the file of a process with the same LOOP_UID counts. No
+	// file, or one that says nothing newer, leaves the State as it is.
+	Recheck(s State, lookup func(key string) string) State
+}
+
+// Adapter is one harness. Implementations are stateless.
+type Adapter interface {
+	// Name is the value of SessionClass.spec.harness.name.
+	Name() string
+	// Binary is the executable's default name, looked up on PATH.
+	Binary() string
+	Traits() Traits
+	// Command builds the command line of one launch. It refuses what the harness would
+	// refuse or misread (a conversation id that could be taken for a flag), naming the
+	// allowed form.
+	Command(LaunchOptions) (Command, error)
+	// Observe folds one hook note into what is known of the harness.
+	Observe(State, hook.Note) State
+}
+
+// Activity is what the harness is doing.
+type Activity string
+
+const (
+	// ActivityUnknown: no evidence either way.
+	ActivityUnknown Activity = "Unknown"
+	// ActivityIdle: at its prompt.
+	ActivityIdle Activity = "Idle"
+	// ActivityBusy: in a turn; further prompts are queued by the harness.
+	ActivityBusy Activity = "Busy"
+	// ActivityAwaitingInput: a dialog is open. Nothing may be typed: a carriage return
+	// would answer it, as was measured in every harness.
+	ActivityAwaitingInput Activity = "AwaitingInput"
+)
+
+// State is what the hooks of one launch have told so far. The zero State is a
+// harness that has said nothing.
+type State struct {
+	// Ready: the harness reached its prompt in this launch.
+	Ready bool
+	// Ended: the harness said that it ends.
+	Ended bool
+	// ConversationID is the conversation that runs now, "" when unknown. It can differ
+	// from the one launched: /clear mints a new one.
+	ConversationID string
+	// Resumed: the harness said that it continues a stored conversation.
+	Resumed bool
+	// Activity since Since; WaitingFor names the dialog when AwaitingInput.
+	Activity   Activity
+	Since      time.Time
+	WaitingFor string
+	// Taken are the prompts taken, oldest first; at most MaxTaken are kept.
+	Taken []Taken
+	// TranscriptPath is where the harness keeps the conversation, "" when unknown.
+	TranscriptPath string
+}
+
+// MaxTaken bounds State.Taken.
+const MaxTaken = 64
+
+// Taken is one prompt that the harness took.
+type Taken struct {
+	Digest string
+	Time   time.Time
+}
+
+// TookSince reports when the harness took a prompt with this digest at or after t.
+func (s State) TookSince(digest string, t time.Time) (time.Time, bool) {
+	for _, k := range s.Taken {
+		if k.Digest == digest && !k.Time.Before(t) {
+			return k.Time, true
+		}
+	}
+	return time.Time{}, false
+}

@@ -1,0 +1,56 @@
+// Package hook is what a harness's hook leaves for the agent: one JSON line a
+// hook call in the journal of the session's launch, and a poke at the agent's
+// socket so that it looks at once. The journal is the truth and survives an agent
+// that is away; the poke only hurries it. The package has no dependency outside
+// the standard library, because the hook binary must start in milliseconds.
+package hook
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"time"
+)
+
+// Note is one hook call, reduced to what the agent decides by. Field values come
+// from the harness's JSON on the hook's standard input (see Parse).
+type Note struct {
+	// Time is when the hook ran.
+	Time time.Time `json:"time"`
+	// Event is the harness's own hook name, "SessionStart", "UserPromptSubmit", ...
+	Event string `json:"event"`
+	// ConversationID is the harness's session_id.
+	ConversationID string `json:"conversationID,omitempty"`
+	// Source is SessionStart's source: startup, resume, clear.
+	Source string `json:"source,omitempty"`
+	// Reason is SessionEnd's reason.
+	Reason string `json:"reason,omitempty"`
+	// PromptDigest is Digest of the prompt that the harness took, never its text.
+	PromptDigest string `json:"promptDigest,omitempty"`
+	// PromptBytes is the length of that prompt in bytes.
+	PromptBytes int `json:"promptBytes,omitempty"`
+	// Notification is Notification's notification_type.
+	Notification string `json:"notification,omitempty"`
+	// Tool is the tool that a permission or tool event is about.
+	Tool string `json:"tool,omitempty"`
+	// TranscriptPath and Dir are the harness's transcript_path and cwd.
+	TranscriptPath string `json:"transcriptPath,omitempty"`
+	Dir            string `json:"dir,omitempty"`
+	// Error is StopFailure's error, cut to MaxErrorBytes.
+	Error string `json:"error,omitempty"`
+	// Answered is set when the hook itself answered a PermissionRequest: "Allow" or
+	// "Deny". The harness then opens no dialog, so the note is not a wait.
+	Answered string `json:"answered,omitempty"`
+}
+
+// Digest is the digest by which a delivered text is recognised in what the
+// harness says it took: hexadecimal SHA-256 of the text with LF line ends, a tab
+// as four spaces and blank ends trimmed, because harnesses were measured to change
+// exactly those.
+func Digest(text string) string {
+	t := strings.ReplaceAll(text, "\r\n", "\n")
+	t = strings.ReplaceAll(t, "\r", "\n")
+	t = strings.ReplaceAll(t, "\t", "    ")
+	sum := sha256.Sum256([]byte(strings.TrimSpace(t)))
+	return hex.EncodeToString(sum[:])
+}

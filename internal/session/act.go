@@ -1,0 +1,308 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/internal/harness"
+	"github.com/theloop-dev/the-loop/internal/harness/launch"
+	"github.com/theloop-dev/the-loop/internal/tmux"
+)
+
+// carryOut does the one thing that a plan says. again asks for another look at once.
+func (t *turn) carryOut(ctx context.Context, plan Plan) (again bool, wait time.Duration, err error) {
+	t.note(plan)
+	switch plan.Action {
+	case ActionNone:
+		wait, err = t.dispose(ctx, plan)
+		return false, Soonest(wait, t.observed()), err
+	case ActionDeliver:
+		wait, err = t.deliver(ctx)
+		return false, Soonest(wait, t.observed()), err
+	case ActionSpawn:
+		return t.spawn(ctx, plan)
+	case ActionClear:
+		return t.clear(ctx)
+	case ActionTerminate:
+		return t.terminate(ctx)
+	case ActionKill:
+		return t.kill(ctx)
+	case ActionSweep:
+		return t.sweep(ctx)
+	case ActionKillSession:
+		return t.killSession(ctx)
+	case ActionAdopt:
+		t.adopt()
+		return true, 0, nil
+	case ActionClose, ActionCleanUp:
+		t.status.ClosedAt, t.status.StopRequestedAt = new(metav1.NewTime(t.now())), nil
+		t.handledRestart()
+		if plan.Action == ActionCleanUp {
+			t.forgetHost()
+		}
+		return true, 0, nil
+	case ActionRelease:
+		return t.release(ctx)
+	}
+	return false, 0, fmt.Errorf("plan has the action %q, which is not known: this is a fault of the agent", plan.Action)
+}
+
+// spawn starts the harness. What is about to be done is written first: a crash in
+// between is recognised by the stamp on the session, or by its absence.
+func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error) {
+	if plan.ResumeFailed {
+		t.Store.Event(true, "ResumeFailed", "the conversation "+t.status.ConversationID+" could not be continued; a fresh one is begun")
+	}
+	boot, problem := t.intend(ctx, plan)
+	if problem != nil {
+		t.setRunning(metav1.ConditionFalse, problem.Reason, problem.Message)
+		return false, unknownRequeue, nil
+	}
+	cmd, promptFile, err := t.command(boot)
+	if err != nil {
+		t.setRunning(metav1.ConditionFalse, api.ReasonInvalidSpec, err.Error())
+		return false, unknownRequeue, nil
+	}
+	if err := t.Store.SaveSession(ctx); err != nil {
+		return false, 0, t.fail("recording the launch", err)
+	}
+	if boot != "" && promptFile == "" {
+		if err := t.Store.EnsureMessage(ctx, t.bootMessage(boot)); err != nil {
+			return false, 0, t.fail("creating the first message", err)
+		}
+	}
+	return t.create(ctx, cmd, plan)
+}
+
+// intend writes the launch into the status: mode, conversation, name, arguments.
+func (t *turn) intend(ctx context.Context, plan Plan) (boot string, problem *Obstacle) {
+	st := t.status
+	if plan.Mode == api.LaunchFresh {
+		var err error
+		if boot, err = t.bootText(ctx, t.Subject, t.sight.Name); err != nil {
+			return "", &Obstacle{Reason: api.ReasonPromptUnreadable, Message: err.Error()}
+		}
+	}
+	if plan.NewConversation || st.ConversationID == "" {
+		st.ConversationID = t.conversationToResume()
+		if plan.Mode == api.LaunchFresh {
+			st.ConversationID = ""
+			if t.launch.adapter.Traits().AssignsID {
+				st.ConversationID = harness.NewConversationID()
+			}
+		}
+	}
+	if st.Launch == nil || st.Launch.Confirmed || st.Launch.Mode != plan.Mode {
+		if st.StartedAt != nil {
+			st.Restarts++
+		}
+		st.Launch = &api.Launch{ID: uuid.NewString(), Mode: plan.Mode}
+	}
+	t.launch.record(st)
+	st.TmuxTarget, st.HostName = t.sight.Name, t.HostName
+	st.AttachCommand = t.Terminal.AttachCommand(t.sight.Name, false)
+	st.PaneID, st.ServerEpoch, st.Activity = "", "", nil
+	st.StopRequestedAt, st.ClosedAt = nil, nil
+	t.handledRestart()
+	if plan.Mode == api.LaunchResume {
+		t.set(api.ConditionResumed, metav1.ConditionUnknown, api.ReasonResumePending, "a resume was started and is not proved yet")
+	} else {
+		reason, message := api.ReasonFreshConversation, "the session began a conversation of its own"
+		if plan.ResumeFailed {
+			reason, message = api.ReasonResumeFailed, "the recorded conversation could not be continued; a fresh one was begun"
+		}
+		t.set(api.ConditionResumed, metav1.ConditionFalse, reason, message)
+	}
+	return boot, nil
+}
+
+// command builds the command line and the files of a launch. The boot prompt goes
+// into a file only for a harness that cannot show that it took a message.
+func (t *turn) command(boot string) (launch.File, string, error) {
+	st, l := t.status, t.launch
+	dir := t.sessionDir(t.Object.GetUID())
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return launch.File{}, "", fmt.Errorf("the agent's state directory cannot be written: %w", err)
+	}
+	promptFile := ""
+	if boot != "" && !l.adapter.Traits().Evidence {
+		promptFile = filepath.Join(dir, st.Launch.ID+".prompt")
+		if err := os.WriteFile(promptFile, []byte(boot), 0o600); err != nil {
+			return launch.File{}, "", fmt.Errorf("the boot prompt cannot be written: %w", err)
+		}
+	}
+	cmd, err := l.adapter.Command(harness.LaunchOptions{
+		Binary: l.binary, Dir: l.dir, Args: l.args, Model: l.model, Effort: l.effort,
+		ConversationID: st.ConversationID, Resume: st.Launch.Mode == api.LaunchResume,
+		HookCommand: []string{t.Shim, "hook", "--journal", t.journalPath(st.Launch.ID), "--socket", t.HookSocket, "--poke", string(t.Object.GetUID())},
+		Permissions: l.perms, PromptFile: promptFile, Custom: l.custom,
+	})
+	if err != nil {
+		return launch.File{}, "", err
+	}
+	return launch.File{
+		Argv: cmd.Argv, Env: append(l.env, cmd.Env...), Dir: l.dir, UID: string(t.Object.GetUID()), Session: st.TmuxTarget,
+	}, promptFile, nil
+}
+
+// create makes the terminal session.
+func (t *turn) create(ctx context.Context, f launch.File, plan Plan) (bool, time.Duration, error) {
+	if t.snap.Epoch.IsZero() {
+		if _, err := t.Terminal.Ensure(ctx); err != nil {
+			t.setRunning(metav1.ConditionFalse, api.ReasonSpawnFailed, err.Error())
+			return false, unknownRequeue, nil
+		}
+	}
+	path, err := launch.Write(t.sessionDir(t.Object.GetUID()), f)
+	if err != nil {
+		return false, 0, t.fail("writing the launch file", err)
+	}
+	obj := t.Object
+	spawned, err := t.Terminal.Spawn(ctx, tmux.SpawnRequest{
+		Name: t.status.TmuxTarget, UID: string(obj.GetUID()), Generation: t.status.Launch.ID,
+		Object: strings.ToLower(obj.SessionKind()) + "/" + obj.GetNamespace() + "/" + obj.GetName(),
+		Dir:    f.Dir, Argv: []string{t.Shim, "exec", path},
+	})
+	switch {
+	case errors.Is(err, tmux.ErrDuplicate):
+		// Somebody was quicker: a fresh look decides by who it was.
+		_ = os.Remove(path)
+		return true, 0, nil
+	case errors.Is(err, tmux.ErrUnknown):
+		// It may have happened: the stamp will tell.
+		return false, time.Second, t.fail("starting the harness", err)
+	case err != nil:
+		_ = os.Remove(path)
+		t.setRunning(metav1.ConditionFalse, api.ReasonSpawnFailed, err.Error())
+		t.Store.Event(true, api.ReasonSpawnFailed, err.Error())
+		return false, unknownRequeue, nil
+	}
+	if t.status.StartedAt != nil && !plan.Restart {
+		t.Backoff.Next(string(obj.GetUID()), t.now())
+	}
+	t.status.PaneID, t.status.ServerEpoch = spawned.PaneID, spawned.Epoch.String()
+	t.confirm()
+	t.Log.Info("harness started", "terminal", t.status.TmuxTarget, "mode", plan.Mode, "conversation", t.status.ConversationID)
+	t.Store.Event(false, map[api.LaunchMode]string{api.LaunchFresh: "Started", api.LaunchResume: "Resumed"}[plan.Mode],
+		"attach with: "+t.status.AttachCommand)
+	return true, 0, nil
+}
+
+func (t *turn) confirm() {
+	t.status.Launch.Confirmed = true
+	t.status.StartedAt = new(metav1.NewTime(t.now()))
+	t.mem.swept = ""
+}
+
+// adopt takes a live session of ours into the record: after a crash between the
+// start and its record, or when a session is wanted again that was left running.
+func (t *turn) adopt() {
+	st := t.status
+	if st.Launch == nil || st.Launch.ID != t.sight.Session.Generation {
+		st.Launch = &api.Launch{ID: orElse(t.sight.Session.Generation, "adopted"), Mode: api.LaunchFresh}
+	}
+	if !st.Launch.Confirmed || st.StartedAt == nil {
+		t.confirm()
+	}
+	st.PaneID, st.ServerEpoch, st.TmuxTarget, st.HostName = t.sight.Pane.ID, t.snap.Epoch.String(), t.sight.Name, t.HostName
+	st.AttachCommand = t.Terminal.AttachCommand(t.sight.Name, false)
+	st.ClosedAt, st.StopRequestedAt = nil, nil
+	t.Log.Info("live session adopted", "terminal", st.TmuxTarget, "pane", st.PaneID, "pid", t.sight.Pane.PID)
+}
+
+func orElse(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}
+
+func (t *turn) clear(ctx context.Context) (bool, time.Duration, error) {
+	res, err := t.Terminal.ClearDead(ctx, t.sight.Session.ID, t.sight.Session.UID, t.snap.Epoch)
+	if err != nil {
+		return false, time.Second, t.fail("clearing the dead terminal session", err)
+	}
+	if res.Outcome != tmux.Done && res.Outcome != tmux.Gone {
+		t.mem.uncleared = t.sight.Session.ID
+	}
+	return true, 0, nil
+}
+
+// terminate asks the harness to end. The pane is retained first, so that its last
+// screen can be read.
+func (t *turn) terminate(ctx context.Context) (bool, time.Duration, error) {
+	if _, err := t.Terminal.Retain(ctx, t.target()); err != nil {
+		return false, time.Second, t.fail("retaining the terminal", err)
+	}
+	if _, err := t.Terminal.Signal(ctx, t.target(), syscall.SIGTERM); err != nil {
+		return false, time.Second, t.fail("ending the harness", err)
+	}
+	t.status.StopRequestedAt = new(metav1.NewTime(t.now()))
+	return true, 0, nil
+}
+
+func (t *turn) kill(ctx context.Context) (bool, time.Duration, error) {
+	if _, err := t.Terminal.Signal(ctx, t.target(), syscall.SIGKILL); err != nil {
+		return false, time.Second, t.fail("killing the harness", err)
+	}
+	return false, killRequeue, nil
+}
+
+func (t *turn) sweep(ctx context.Context) (bool, time.Duration, error) {
+	ended, err := t.Sweep(ctx, string(t.Object.GetUID()))
+	if err != nil {
+		return false, time.Second, t.fail("ending what the harness left behind", err)
+	}
+	if len(ended) > 0 {
+		t.Log.Info("ended processes that the harness left behind", "pids", ended)
+	}
+	if t.status.Launch != nil {
+		t.mem.swept = t.status.Launch.ID
+		return true, 0, nil
+	}
+	t.status.Launch = &api.Launch{ID: orElse(t.sight.Session.Generation, "adopted"), Mode: api.LaunchFresh, Confirmed: true}
+	t.mem.swept = t.status.Launch.ID
+	return true, 0, nil
+}
+
+func (t *turn) killSession(ctx context.Context) (bool, time.Duration, error) {
+	if _, err := t.Terminal.KillSession(ctx, t.target()); err != nil {
+		return false, time.Second, t.fail("closing the terminal session", err)
+	}
+	return true, 0, nil
+}
+
+func (t *turn) release(ctx context.Context) (bool, time.Duration, error) {
+	if err := t.Store.Release(ctx); err != nil {
+		return false, 0, t.fail("letting go", err)
+	}
+	t.Forget(t.Object.GetUID())
+	if err := os.RemoveAll(t.sessionDir(t.Object.GetUID())); err != nil {
+		t.Log.Error(err, "removing the session's state directory")
+	}
+	return false, 0, nil
+}
+
+// handledRestart echoes the restart token.
+func (t *turn) handledRestart() {
+	if token := t.Object.GetAnnotations()[api.RestartRequestedAnnotation]; token != "" {
+		t.status.LastHandledRestart = token
+	}
+}
+
+// forgetHost clears what the record says of this host; the portable part stays.
+func (t *turn) forgetHost() {
+	st := t.status
+	st.TmuxTarget, st.PaneID, st.ServerEpoch, st.AttachCommand, st.WorkingDirectory = "", "", "", "", ""
+	st.Activity, st.Launch, st.StartedAt = nil, nil, nil
+}

@@ -1,0 +1,137 @@
+package session
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/internal/harness"
+)
+
+// maxMessage bounds a condition's message, in bytes.
+const maxMessage = 1024
+
+// set writes one condition of the session, with the generation it is about.
+func (t *turn) set(kind string, status metav1.ConditionStatus, reason, message string) {
+	if len(message) > maxMessage {
+		message = message[:maxMessage-3] + "..."
+	}
+	meta.SetStatusCondition(&t.status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: t.Object.GetGeneration(), LastTransitionTime: metav1.NewTime(t.now()),
+	})
+}
+
+func (t *turn) setRunning(status metav1.ConditionStatus, reason, message string) {
+	t.set(api.ConditionSessionRunning, status, reason, message)
+}
+
+// note writes what a plan says of the session into its conditions.
+func (t *turn) note(plan Plan) {
+	message := plan.Message
+	if t.sight.Twins > 0 {
+		message += fmt.Sprintf("; %d more live terminal sessions carry this object's UID: end those that you do not need", t.sight.Twins)
+	}
+	t.setRunning(plan.Running, plan.Reason, message)
+	t.noteWorkspace()
+	if t.sight.Holder == HolderUnknown {
+		t.set(api.ConditionAcceptingInput, metav1.ConditionUnknown, api.ReasonTmuxUnknown, "tmux did not answer")
+		return
+	}
+	status, reason, message := t.accepting()
+	t.set(api.ConditionAcceptingInput, status, reason, message)
+}
+
+func (t *turn) noteWorkspace() {
+	switch {
+	case t.obst != nil && t.obst.Reason == api.ReasonDirectoryMissing:
+		t.set(api.ConditionWorkspaceReady, metav1.ConditionFalse, t.obst.Reason, t.obst.Message)
+	case t.launch.dir != "":
+		t.set(api.ConditionWorkspaceReady, metav1.ConditionTrue, api.ReasonDirectoryPresent, "the working directory is there")
+	default:
+		t.set(api.ConditionWorkspaceReady, metav1.ConditionUnknown, api.ReasonNotStarted, "the working directory was not looked for yet")
+	}
+}
+
+// accepting is the condition AcceptingInput, from what is seen and what the hooks
+// told.
+func (t *turn) accepting() (metav1.ConditionStatus, string, string) {
+	tr := t.traits()
+	switch {
+	case t.sight.Holder != HolderLiveOurs:
+		return metav1.ConditionFalse, api.ReasonNotRunning, "no harness runs"
+	case t.status.StopRequestedAt != nil:
+		return metav1.ConditionFalse, api.ReasonStopping, "the harness has been asked to end"
+	case !tr.Evidence:
+		return metav1.ConditionTrue, api.ReasonNoEvidence, "this harness has no way to say what it does"
+	case !t.state.Ready && t.status.StartedAt != nil && t.now().Sub(t.status.StartedAt.Time) > tr.ReadyWithin:
+		return metav1.ConditionFalse, api.ReasonNotReady, fmt.Sprintf("the harness did not reach its prompt within %s: attach and look", tr.ReadyWithin)
+	case !t.state.Ready:
+		return metav1.ConditionFalse, api.ReasonStarting, "the harness has not reached its prompt yet"
+	}
+	switch t.state.Activity {
+	case harness.ActivityAwaitingInput:
+		return metav1.ConditionFalse, api.ReasonAwaitingInput, "a dialog of the harness waits for a person: " + t.state.WaitingFor
+	case harness.ActivityBusy:
+		return metav1.ConditionTrue, api.ReasonBusy, "the harness is in a turn"
+	}
+	return metav1.ConditionTrue, api.ReasonIdle, "the harness is at its prompt"
+}
+
+// observed brings the record up to date with what a live harness told, and says when
+// to look again without an event.
+func (t *turn) observed() time.Duration {
+	if t.sight.Holder != HolderLiveOurs {
+		t.status.Activity = nil
+		return 0
+	}
+	if id := t.state.ConversationID; id != "" && t.state.Ready && harness.ValidConversationID(id) {
+		// The harness can begin another conversation by itself.
+		t.status.ConversationID = id
+	}
+	t.proveResume()
+	if !t.evidence() {
+		return 0
+	}
+	t.status.Activity = &api.Activity{State: api.ActivityState(orElse(string(t.state.Activity), string(harness.ActivityUnknown)))}
+	if !t.state.Since.IsZero() {
+		t.status.Activity.Since = new(metav1.NewTime(t.state.Since.Truncate(time.Second)))
+	}
+	if !t.state.Ready && t.status.StartedAt != nil {
+		// Come back when the harness is late.
+		if left := t.traits().ReadyWithin - t.now().Sub(t.status.StartedAt.Time); left > 0 {
+			return left + time.Second
+		}
+	}
+	return 0
+}
+
+func (t *turn) proveResume() {
+	c := condition(t.status, api.ConditionResumed)
+	if c == nil || c.Reason != api.ReasonResumePending || t.status.Launch == nil || t.resumeState() != ResumeProved {
+		return
+	}
+	if t.evidence() && !t.state.Resumed {
+		t.set(api.ConditionResumed, metav1.ConditionFalse, api.ReasonFreshConversation, "the harness began a conversation of its own instead")
+		return
+	}
+	t.set(api.ConditionResumed, metav1.ConditionTrue, api.ReasonConversationContinued, "the recorded conversation goes on")
+}
+
+// OnlyVolatile reports whether a status differs from the stored one in nothing but
+// what changes all the time and matters little: what the harness does just now, as
+// long as it takes input as before.
+func OnlyVolatile(changed, stored *api.HostedSessionStatus) bool {
+	quiet := changed.DeepCopy()
+	quiet.Activity, quiet.LastMessageAt, quiet.LastSequence = stored.Activity, stored.LastMessageAt, stored.LastSequence
+	before := meta.FindStatusCondition(stored.Conditions, api.ConditionAcceptingInput)
+	after := meta.FindStatusCondition(quiet.Conditions, api.ConditionAcceptingInput)
+	if before != nil && after != nil && before.Status == after.Status && before.ObservedGeneration == after.ObservedGeneration {
+		*after = *before
+	}
+	return equality.Semantic.DeepEqual(quiet, stored)
+}

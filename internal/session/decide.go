@@ -1,0 +1,478 @@
+// Package session is the life of one hosted terminal session: Decide is the pure
+// decision from what is wanted and what is seen; Engine looks and acts. Both kinds
+// of session share it.
+package session
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+)
+
+// Desired is what the session should be.
+type Desired string
+
+// Desired states. Deleted is an object with a deletion timestamp.
+const (
+	DesiredRunning   Desired = "Running"
+	DesiredStopped   Desired = "Stopped"
+	DesiredCleanedUp Desired = "CleanedUp"
+	DesiredDeleted   Desired = "Deleted"
+)
+
+// Holder is who holds the session's terminal name. Ours means that the stamp on
+// the terminal session is the object's UID, or that the stamp is missing and the
+// record names this very pane.
+type Holder string
+
+// Holders.
+const (
+	// HolderUnknown: tmux gave no authoritative answer.
+	HolderUnknown Holder = "Unknown"
+	HolderAbsent  Holder = "Absent"
+	// HolderLiveOurs: a live harness of ours.
+	HolderLiveOurs Holder = "LiveOurs"
+	// HolderShared: our harness ended, but another pane of the same terminal session
+	// lives, opened by a person: it is not to be ended to make room.
+	HolderShared   Holder = "Shared"
+	HolderDeadOurs Holder = "DeadOurs"
+	// HolderLiveOther: stamped with the UID of another object.
+	HolderLiveOther Holder = "LiveOther"
+	HolderDeadOther Holder = "DeadOther"
+	// HolderLiveForeign: not stamped at all.
+	HolderLiveForeign Holder = "LiveForeign"
+	HolderDeadForeign Holder = "DeadForeign"
+)
+
+// Ours reports whether the holder is our own session.
+func (h Holder) Ours() bool { return h == HolderLiveOurs || h == HolderShared || h == HolderDeadOurs }
+
+// Resume says what is known of a started resume.
+type Resume string
+
+// States of a resume.
+const (
+	// ResumeNone: the newest launch began a conversation of its own.
+	ResumeNone Resume = "None"
+	// ResumePending: started, neither proved nor given up.
+	ResumePending Resume = "Pending"
+	// ResumeProved: by the harness's own word, or by having lived for the probe time.
+	ResumeProved Resume = "Proved"
+)
+
+// Input is everything that a decision depends on.
+type Input struct {
+	Desired  Desired
+	Paused   bool
+	Gates    []string
+	Delivery api.DeliveryPolicy
+	Restart  api.RestartPolicy
+	// RestartRequested: the restart token differs from the one handled last.
+	RestartRequested bool
+
+	// Obstacle is why the session cannot be started as it is written, nil when it can.
+	Obstacle *Obstacle
+
+	// KeepSession and KillHarness are the class's policy for a stopped session.
+	KeepSession, KillHarness bool
+	// Grace between SIGTERM and SIGKILL.
+	Grace time.Duration
+	// CanResume: policy, harness and a well-formed conversation id allow a resume.
+	CanResume bool
+
+	// Started: the harness of this record ran at some time.
+	Started bool
+	// Registered: a conversation was registered by hand and never started by us.
+	Registered bool
+	// Intended: a launch was recorded that never came to run.
+	Intended bool
+	// IntendedMode is the mode of that launch.
+	IntendedMode api.LaunchMode
+	// Unrecorded: a live session of ours differs from what the record says of it.
+	Unrecorded bool
+	// Closed: the session was stopped as wanted, and not started since.
+	Closed bool
+	// StopRequested is when the harness was asked to end, zero when it was not.
+	StopRequested time.Time
+	// Resume is what is known of the newest launch's resume.
+	Resume Resume
+	// ProbeUntil is when a pending resume without evidence counts as proved.
+	ProbeUntil time.Time
+	// BackoffUntil is the earliest time of the next automatic start.
+	BackoffUntil time.Time
+	// ArgsDiffer: the live harness was launched with other arguments than it would be
+	// now.
+	ArgsDiffer bool
+	// Draft: a person has typed something that is not submitted yet.
+	Draft bool
+
+	Holder Holder
+	// HolderDetail names the holder for people.
+	HolderDetail string
+	// OccupantKnown: a Dead- or LiveOther occupant belongs to an object of this host.
+	OccupantKnown bool
+	// ClearFailed: the dead occupant could not be cleared.
+	ClearFailed bool
+	// Swept: no process of the session is left outside its terminal.
+	Swept bool
+	// EndpointsLeft: sessions of pull requests of this item are not cleaned up yet.
+	EndpointsLeft bool
+	// MessageDue: a message is next in the queue.
+	MessageDue bool
+
+	Now time.Time
+}
+
+// Obstacle is why a session cannot be started.
+type Obstacle struct {
+	Reason, Message string
+}
+
+// Action is the one thing to do.
+type Action string
+
+// Actions.
+const (
+	// ActionNone: nothing; Reason and Message say why.
+	ActionNone Action = "None"
+	// ActionSpawn creates the terminal session with Plan.Mode.
+	ActionSpawn Action = "Spawn"
+	// ActionClear ends the dead occupant of the name.
+	ActionClear Action = "Clear"
+	// ActionTerminate asks our harness to end (SIGTERM) and starts the grace period.
+	ActionTerminate Action = "Terminate"
+	// ActionKill ends our harness (SIGKILL).
+	ActionKill Action = "Kill"
+	// ActionSweep ends processes of ours outside the terminal, after the harness.
+	ActionSweep Action = "Sweep"
+	// ActionKillSession closes our dead terminal session.
+	ActionKillSession Action = "KillSession"
+	// ActionClose records that the session is stopped, as wanted.
+	ActionClose Action = "Close"
+	// ActionCleanUp removes the checkout and clears what the record says of this host.
+	ActionCleanUp Action = "CleanUp"
+	// ActionRelease lets the object go.
+	ActionRelease Action = "Release"
+	// ActionAdopt records a live session of ours that the record does not know yet.
+	ActionAdopt Action = "Adopt"
+	// ActionDeliver takes the next message as far as it goes.
+	ActionDeliver Action = "Deliver"
+)
+
+// Disposition is what becomes of messages that are not being delivered.
+type Disposition string
+
+// Dispositions.
+const (
+	// MessagesWait keeps them queued.
+	MessagesWait Disposition = "Wait"
+	// MessagesDeliver types them in order.
+	MessagesDeliver Disposition = "Deliver"
+	// MessagesDrop ends them undelivered, by policy.
+	MessagesDrop Disposition = "Drop"
+	// MessagesRefuse ends them undelivered: the session does not run.
+	MessagesRefuse Disposition = "Refuse"
+)
+
+// Plan is what to do now.
+type Plan struct {
+	Action Action
+	// Mode of the launch when Action is ActionSpawn.
+	Mode api.LaunchMode
+	// NewConversation mints a new conversation id for the launch.
+	NewConversation bool
+	// ResumeFailed: the launch replaces one whose resume failed.
+	ResumeFailed bool
+	// Restart: the launch answers the restart token.
+	Restart bool
+
+	// Running, Reason and Message become the condition SessionRunning.
+	Running metav1.ConditionStatus
+	Reason  string
+	Message string
+
+	// Messages is what becomes of the session's messages meanwhile.
+	Messages Disposition
+	// Requeue is when to decide again without an event; 0 is never.
+	Requeue time.Duration
+}
+
+// unknownRequeue is how soon an unanswered question is put again.
+const unknownRequeue = 5 * time.Second
+
+// killRequeue is how soon a killed process is looked for again.
+const killRequeue = 500 * time.Millisecond
+
+// Decide says what to do. It has no side effect and no memory. Its invariants, over
+// all inputs: nothing that is not ours is ended, typed into or spawned over, but for
+// a dead occupant in which nothing runs; an unknown holder yields no action; a plan
+// without an action says why.
+func Decide(in Input) Plan {
+	if in.Paused {
+		return in.wait(api.ReasonPaused, "the annotation "+api.PausedAnnotation+" is set: remove it to go on", 0)
+	}
+	if in.Holder == HolderUnknown {
+		return in.wait(api.ReasonTmuxUnknown, "tmux did not answer, so nothing is done: "+in.HolderDetail, unknownRequeue)
+	}
+	switch in.Desired {
+	case DesiredStopped, DesiredDeleted:
+		return in.stop()
+	case DesiredCleanedUp:
+		return in.cleanUp()
+	case DesiredRunning:
+		p := in.run()
+		if in.Delivery == api.DeliveryPolicyDrop {
+			p.Messages = MessagesDrop
+		}
+		return p
+	}
+	return in.wait(api.ReasonInvalidSpec, fmt.Sprintf("spec.state %q is not known to this agent: upgrade it", in.Desired), 0)
+}
+
+// stop ends the harness, then retains or closes the terminal session.
+func (in Input) stop() Plan {
+	switch in.Holder {
+	case HolderLiveOurs, HolderShared:
+		if in.KeepSession && !in.KillHarness && in.StopRequested.IsZero() {
+			return in.closed("the terminal session is retained with its harness running, as the class says")
+		}
+		if in.Holder == HolderLiveOurs {
+			return in.terminate("the harness is being ended")
+		}
+		// No sweep: it would end what runs in the person's pane.
+		return in.closed("the harness has ended; a pane that a person opened keeps the terminal session")
+	case HolderDeadOurs:
+		if !in.Swept {
+			return in.act(ActionSweep, api.ReasonStopping, "ending what the harness left behind")
+		}
+		if !in.KeepSession {
+			return in.act(ActionKillSession, api.ReasonStopping, "closing the terminal session")
+		}
+		return in.closed("the terminal session is retained to be read")
+	case HolderAbsent:
+		if in.Started && !in.Swept {
+			return in.act(ActionSweep, api.ReasonStopping, "ending what the harness left behind")
+		}
+		return in.closed("there is no terminal session")
+	}
+	return in.closed("the terminal session of this name is not ours and is left alone: " + in.HolderDetail)
+}
+
+// closed ends stop: the object is let go, or the stop is recorded.
+func (in Input) closed(why string) Plan {
+	if in.Desired == DesiredDeleted {
+		return in.act(ActionRelease, api.ReasonStopped, why)
+	}
+	if !in.Closed {
+		return in.act(ActionClose, api.ReasonStopped, why)
+	}
+	p := in.wait(api.ReasonStopped, why, 0)
+	p.Messages = MessagesRefuse
+	return p
+}
+
+// cleanUp ends everything on the host, endpoints first, our own session last.
+func (in Input) cleanUp() Plan {
+	if in.EndpointsLeft {
+		return in.wait(api.ReasonStopping, "waits for the sessions of the item's pull requests to be cleaned up", killRequeue)
+	}
+	switch in.Holder {
+	case HolderLiveOurs:
+		return in.terminate("the harness is being ended")
+	case HolderShared, HolderDeadOurs:
+		return in.act(ActionKillSession, api.ReasonStopping, "closing the terminal session")
+	}
+	if in.Started && !in.Swept {
+		return in.act(ActionSweep, api.ReasonStopping, "ending what the harness left behind")
+	}
+	if !in.Closed {
+		return in.act(ActionCleanUp, api.ReasonCleanedUp, "removing what is left on the host")
+	}
+	p := in.wait(api.ReasonCleanedUp, "everything on the host was removed", 0)
+	p.Messages = MessagesRefuse
+	return p
+}
+
+// run keeps the session running.
+func (in Input) run() Plan {
+	switch in.Holder {
+	case HolderLiveOurs:
+		return in.live()
+	case HolderShared:
+		return in.wait(api.ReasonExited, "the harness has ended, and a pane that a person opened keeps its terminal session: close that pane to have it started again", 0)
+	}
+	if len(in.Gates) > 0 {
+		return in.wait(api.ReasonGated, fmt.Sprintf("not started while spec.startGates holds %v", in.Gates), 0)
+	}
+	due, plan := in.startDue()
+	if !due {
+		return plan
+	}
+	return in.start()
+}
+
+// live looks after a harness that runs.
+func (in Input) live() Plan {
+	switch {
+	case !in.StopRequested.IsZero() && !in.Closed:
+		return in.terminate("the harness is being ended to be started anew")
+	case in.Unrecorded, in.Closed:
+		return in.act(ActionAdopt, api.ReasonRunning, "a live session of ours is taken into the record")
+	case len(in.Gates) > 0:
+		p := in.wait(api.ReasonRunning, fmt.Sprintf("left running although spec.startGates holds %v", in.Gates), 0)
+		p.Running = metav1.ConditionTrue
+		return p
+	case in.RestartRequested:
+		return in.terminate("a restart was asked for")
+	case in.Resume == ResumePending:
+		p := in.wait(api.ReasonStarting, "a resume was started and is not proved yet", until(in.Now, in.ProbeUntil))
+		p.Running = metav1.ConditionTrue
+		return p
+	}
+	return in.serve()
+}
+
+// serve hands a running harness its messages.
+func (in Input) serve() Plan {
+	p := Plan{Action: ActionNone, Running: metav1.ConditionTrue, Reason: api.ReasonRunning, Message: "the session runs", Messages: MessagesWait}
+	if in.Delivery != api.DeliveryPolicyDeliver {
+		return p
+	}
+	p.Messages = MessagesDeliver
+	if !in.MessageDue {
+		return p
+	}
+	if !in.ArgsDiffer {
+		p.Action = ActionDeliver
+		return p
+	}
+	if in.Draft {
+		p.Messages = MessagesWait
+		p.Message = "a message waits for a re-launch with changed arguments, which waits for a draft that a person has typed"
+		return p
+	}
+	return in.terminate("the next message needs a re-launch with changed arguments")
+}
+
+// startDue says whether the session is to be started now, and if not, why.
+func (in Input) startDue() (bool, Plan) {
+	switch {
+	case in.Registered && !in.Started && !in.Intended:
+		if in.MessageDue && in.Delivery == api.DeliveryPolicyDeliver {
+			return true, Plan{}
+		}
+		return false, in.wait(api.ReasonNotStarted, "a registered conversation is resumed by its next message", 0)
+	case !in.Started, in.Intended, in.Closed, in.RestartRequested, !in.StopRequested.IsZero():
+		return true, Plan{}
+	case in.Resume == ResumePending:
+		return true, Plan{}
+	}
+	switch in.Restart {
+	case api.RestartPolicyAlways:
+		if wait := until(in.Now, in.BackoffUntil); wait > 0 {
+			return false, in.wait(api.ReasonCrashLoop, "the harness keeps ending; it is started again at "+in.BackoffUntil.UTC().Format(time.RFC3339), wait)
+		}
+		return true, Plan{}
+	case api.RestartPolicyOnMessage:
+		if in.MessageDue && in.Delivery == api.DeliveryPolicyDeliver {
+			return true, Plan{}
+		}
+		return false, in.wait(api.ReasonExited, "the harness ended; the next message starts it again", 0)
+	}
+	p := in.wait(api.ReasonExited, "the harness ended, and spec.restartPolicy is Never: set the annotation "+api.RestartRequestedAnnotation+" to start it again", 0)
+	p.Messages = MessagesRefuse
+	return false, p
+}
+
+// start makes the name free and spawns.
+func (in Input) start() Plan {
+	if in.Obstacle != nil {
+		return in.wait(in.Obstacle.Reason, in.Obstacle.Message, unknownRequeue)
+	}
+	switch in.Holder {
+	case HolderLiveForeign, HolderLiveOther:
+		return in.wait(api.ReasonOccupied, in.HolderDetail, 0)
+	case HolderDeadOther:
+		if in.OccupantKnown {
+			return in.wait(api.ReasonOccupied, in.HolderDetail, 0)
+		}
+		return in.clear()
+	case HolderDeadForeign:
+		return in.clear()
+	case HolderAbsent:
+		if in.Started && !in.Intended && !in.Swept {
+			return in.act(ActionSweep, api.ReasonStarting, "ending what the harness left behind")
+		}
+	case HolderDeadOurs:
+		if !in.Swept {
+			return in.act(ActionSweep, api.ReasonStarting, "ending what the harness left behind")
+		}
+		return in.clear()
+	}
+	return in.spawn()
+}
+
+func (in Input) clear() Plan {
+	if in.ClearFailed {
+		return in.wait(api.ReasonOccupied, "the dead terminal session of this name could not be cleared: "+in.HolderDetail, 0)
+	}
+	return in.act(ActionClear, api.ReasonStarting, "clearing the dead terminal session of this name")
+}
+
+func (in Input) spawn() Plan {
+	p := in.act(ActionSpawn, api.ReasonStarting, "starting the harness")
+	p.Restart = in.RestartRequested
+	switch {
+	case in.Intended:
+		p.Mode = in.IntendedMode
+	case in.Resume == ResumePending:
+		p.Mode, p.NewConversation, p.ResumeFailed = api.LaunchFresh, true, true
+	case (in.Started || in.Registered) && in.CanResume:
+		p.Mode = api.LaunchResume
+	default:
+		p.Mode, p.NewConversation = api.LaunchFresh, true
+	}
+	return p
+}
+
+// terminate asks the harness to end, waits for the grace period, then kills it.
+func (in Input) terminate(why string) Plan {
+	if in.StopRequested.IsZero() {
+		return in.act(ActionTerminate, api.ReasonStopping, why)
+	}
+	if left := until(in.Now, in.StopRequested.Add(in.Grace)); left > 0 {
+		return in.wait(api.ReasonStopping, why+"; it is killed at "+in.StopRequested.Add(in.Grace).UTC().Format(time.RFC3339), left)
+	}
+	p := in.act(ActionKill, api.ReasonStopping, why+"; it did not end by itself")
+	p.Requeue = killRequeue
+	return p
+}
+
+func (in Input) act(a Action, reason, message string) Plan {
+	return Plan{Action: a, Running: in.running(), Reason: reason, Message: message, Messages: MessagesWait}
+}
+
+func (in Input) wait(reason, message string, requeue time.Duration) Plan {
+	return Plan{Action: ActionNone, Running: in.running(), Reason: reason, Message: message, Messages: MessagesWait, Requeue: requeue}
+}
+
+// running is the status of SessionRunning: whether a live harness is ours.
+func (in Input) running() metav1.ConditionStatus {
+	switch in.Holder {
+	case HolderLiveOurs:
+		return metav1.ConditionTrue
+	case HolderUnknown:
+		return metav1.ConditionUnknown
+	}
+	return metav1.ConditionFalse
+}
+
+func until(now, then time.Time) time.Duration {
+	if then.IsZero() {
+		return 0
+	}
+	return max(0, then.Sub(now))
+}

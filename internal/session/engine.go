@@ -1,0 +1,385 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/internal/delivery"
+	"github.com/theloop-dev/the-loop/internal/harness"
+	"github.com/theloop-dev/the-loop/internal/tmux"
+	"github.com/theloop-dev/the-loop/internal/workitem"
+)
+
+// Terminal is what the engine needs of the terminal server; *tmux.Server is it.
+type Terminal interface {
+	delivery.Terminal
+	Hints
+	Ensure(ctx context.Context) (tmux.Epoch, error)
+	Spawn(ctx context.Context, r tmux.SpawnRequest) (tmux.Spawned, error)
+	ClearDead(ctx context.Context, sessionID, uid string, epoch tmux.Epoch) (tmux.Result, error)
+	Retain(ctx context.Context, t tmux.Target) (tmux.Result, error)
+	Signal(ctx context.Context, t tmux.Target, sig syscall.Signal) (tmux.Result, error)
+	KillSession(ctx context.Context, t tmux.Target) (tmux.Result, error)
+}
+
+// Store is how the engine reads and writes what is kept in the cluster. Errors of a
+// write that lost against another writer satisfy apierrors.IsConflict.
+type Store interface {
+	// SaveSession writes the session's status as it stands in Subject.Object.
+	SaveSession(ctx context.Context) error
+	// SaveMessage writes the status of one message.
+	SaveMessage(ctx context.Context, m *api.SessionMessage) error
+	// LiveMessage reads one message past every cache; nil when it is gone.
+	LiveMessage(ctx context.Context, m *api.SessionMessage) (*api.SessionMessage, error)
+	// EnsureMessage creates a message unless it exists.
+	EnsureMessage(ctx context.Context, m *api.SessionMessage) error
+	// ConfigMapKey reads one key in the session's namespace.
+	ConfigMapKey(ctx context.Context, ref api.ConfigMapKey) (string, error)
+	// Release lets the object go: its finalizer is removed.
+	Release(ctx context.Context) error
+	// Event tells people about the session.
+	Event(warning bool, reason, message string)
+}
+
+// Subject is one session at one reconcile.
+type Subject struct {
+	// Object is a copy whose status the engine changes.
+	Object api.HostedSession
+	// Class is nil when it cannot be found; ClassProblem then says why.
+	Class        *api.SessionClass
+	ClassProblem string
+	// Messages for the session whose outcome is not final, in any order.
+	Messages []*api.SessionMessage
+	// EndpointsLeft: sessions of pull requests of this item are not cleaned up yet.
+	EndpointsLeft bool
+	Store         Store
+	Log           logr.Logger
+}
+
+// Engine runs the sessions of one host.
+type Engine struct {
+	Terminal Terminal
+	Lister   *Lister
+	// HostName is the name of the host's SessionHost.
+	HostName string
+	// Dir is the agent's state directory, absolute. Each session has a directory in it.
+	Dir string
+	// Shim is the absolute path of the pane process and hook binary.
+	Shim string
+	// HookSocket is where hooks poke the agent.
+	HookSocket string
+	// LookPath finds an executable.
+	LookPath func(string) (string, error)
+	// KnownUID reports whether a UID is that of a session of this host.
+	KnownUID func(uid string) bool
+	// Sweep ends the processes of a session that are left outside its terminal.
+	Sweep func(ctx context.Context, uid string) (ended []int, err error)
+	Clock clock.PassiveClock
+
+	// Backoff delays automatic starts of a harness that keeps ending.
+	Backoff *flowcontrol.Backoff
+
+	memories memories
+}
+
+// NewBackoff is the delay between automatic starts: none before the first, then 10
+// seconds, doubling up to 5 minutes, forgotten after 10 quiet minutes.
+func NewBackoff(c clock.Clock) *flowcontrol.Backoff {
+	return flowcontrol.NewFakeBackOff(10*time.Second, 5*time.Minute, c)
+}
+
+// turn is one look at a subject.
+type turn struct {
+	*Engine
+	*Subject
+	status  *api.HostedSessionStatus
+	mem     *memory
+	snap    tmux.Snapshot
+	snapErr error
+	sight   Sighting
+	launch  launchSpec
+	obst    *Obstacle
+	state   harness.State
+	queue   []*api.SessionMessage
+}
+
+// maxSteps bounds the actions of one Reconcile; more wait for the next.
+const maxSteps = 12
+
+// Reconcile takes a session as far as it goes now. It returns when to come back
+// without an event, 0 for not at all. The status is left in Subject.Object for the
+// caller to save.
+func (e *Engine) Reconcile(ctx context.Context, s *Subject) (time.Duration, error) {
+	t := &turn{Engine: e, Subject: s, status: s.Object.HostedStatus(), mem: e.memories.of(s.Object.GetUID())}
+	t.launch, t.obst = e.resolve(s)
+	if err := t.enqueue(ctx); err != nil {
+		return 0, err
+	}
+	fresh := false
+	if t.snap, t.snapErr = e.Lister.Latest(); errors.Is(t.snapErr, errNotListed) {
+		t.snap, t.snapErr = e.Lister.Refresh(ctx)
+		fresh = true
+	}
+	for range maxSteps {
+		if err := t.look(); err != nil {
+			return 0, err
+		}
+		plan := Decide(t.input())
+		if plan.Action != ActionNone && !fresh {
+			// Decided on what may be a second old: look again before anything is done.
+			t.snap, t.snapErr = e.Lister.Refresh(ctx)
+			fresh = true
+			continue
+		}
+		again, wait, err := t.carryOut(ctx, plan)
+		if err != nil || !again {
+			return Soonest(plan.Requeue, wait), err
+		}
+		t.snap, t.snapErr = e.Lister.Refresh(ctx)
+	}
+	return time.Second, nil
+}
+
+// Soonest is the shorter of two waits, where 0 means never.
+func Soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// VolatileWait says how long status that changes all the time is to be kept back, and
+// takes note when the time has come.
+func (e *Engine) VolatileWait(uid types.UID, every time.Duration) time.Duration {
+	mem, now := e.memories.of(uid), e.Clock.Now()
+	if left := every - now.Sub(mem.volatileAt); left > 0 {
+		return left
+	}
+	mem.volatileAt = now
+	return 0
+}
+
+// Named reports whether one of these is a terminal name that the session may have.
+func Named(obj api.HostedSession, names []string) bool {
+	n := namesOf(obj)
+	return slices.Contains(names, n.Preferred) || slices.Contains(names, n.Disambiguated)
+}
+
+// Forget drops what is remembered of a session whose object is gone.
+func (e *Engine) Forget(uid types.UID) {
+	e.memories.forget(uid)
+	e.Backoff.DeleteEntry(string(uid))
+}
+
+// sessionDir is where a session's journal and launch files are.
+func (e *Engine) sessionDir(uid types.UID) string {
+	return filepath.Join(e.Dir, "sessions", string(uid))
+}
+
+func (t *turn) now() time.Time { return t.Clock.Now() }
+
+// look finds the session in the snapshot and reads what its hooks told.
+func (t *turn) look() error {
+	t.sight = Sighting{Holder: HolderUnknown}
+	if t.snapErr != nil {
+		t.sight.Detail = t.snapErr.Error()
+	} else {
+		t.sight = Sight(t.snap, t.record(), namesOf(t.Object), t.KnownUID, t.Terminal)
+	}
+	if ended := t.sight.Holder != HolderLiveOurs && t.sight.Holder != HolderUnknown; !ended {
+		t.mem.endedSince = time.Time{}
+	} else if t.mem.endedSince.IsZero() {
+		t.mem.endedSince = t.now()
+	}
+	return t.readJournal()
+}
+
+func (t *turn) record() Record {
+	r := Record{UID: string(t.Object.GetUID()), Target: workitem.NormalizeTarget(t.status.TmuxTarget), PaneID: t.status.PaneID, Epoch: t.status.ServerEpoch}
+	if t.status.Launch != nil {
+		r.LaunchID = t.status.Launch.ID
+	}
+	return r
+}
+
+// namesOf derives the terminal names of a session. The disambiguated name of a
+// standing session tells namespaces apart.
+func namesOf(obj api.HostedSession) Names {
+	switch s := obj.(type) {
+	case *api.StandingSession:
+		n := workitem.StandingTmuxName(s.Name)
+		sum := sha256.Sum256([]byte(s.Namespace + "/" + s.Name))
+		return Names{Preferred: n, Disambiguated: n + "-" + hex.EncodeToString(sum[:3])}
+	case *api.WorkItemSession:
+		ref := RefOf(s)
+		return Names{Preferred: ref.TmuxName(), Disambiguated: ref.DisambiguatedTmuxName()}
+	}
+	return Names{}
+}
+
+// RefOf is the reference that a WorkItemSession serves: its pull request's when it
+// has one, else its work item's.
+func RefOf(s *api.WorkItemSession) workitem.Ref {
+	w := s.Spec.WorkItem
+	ref := workitem.Ref{Provider: w.Provider, Host: w.Host, Owner: w.Owner, Repo: w.Repo, Number: w.Number}
+	if pr := s.Spec.PullRequest; pr != nil {
+		ref.Owner, ref.Repo, ref.Number = pr.Owner, pr.Repo, pr.Number
+	}
+	return ref
+}
+
+// input gathers everything that the decision depends on.
+func (t *turn) input() Input {
+	st := t.status
+	in := Input{
+		Desired: Desired(t.Object.WantedState()), Delivery: api.DeliveryPolicyDeliver, Restart: api.RestartPolicyNever,
+		RestartRequested: t.Object.GetAnnotations()[api.RestartRequestedAnnotation] != st.LastHandledRestart,
+		Obstacle:         t.obst, KeepSession: true, KillHarness: true,
+		Closed: st.ClosedAt != nil, Resume: ResumeNone,
+		Holder: t.sight.Holder, HolderDetail: t.sight.Detail, OccupantKnown: t.sight.OccupantKnown,
+		ClearFailed: t.mem.uncleared != "" && t.mem.uncleared == t.sight.Session.ID, EndpointsLeft: t.EndpointsLeft,
+		MessageDue: t.head() != nil, Now: t.now(),
+	}
+	_, in.Paused = t.Object.GetAnnotations()[api.PausedAnnotation]
+	if t.Object.GetAnnotations()[api.RestartRequestedAnnotation] == "" {
+		in.RestartRequested = false
+	}
+	if t.Object.GetDeletionTimestamp() != nil {
+		in.Desired = DesiredDeleted
+	}
+	switch s := t.Object.(type) {
+	case *api.StandingSession:
+		in.Delivery, in.Restart = s.Spec.DeliveryPolicy, s.Spec.RestartPolicy
+	case *api.WorkItemSession:
+		in.Delivery, in.Restart = s.Spec.DeliveryPolicy, s.Spec.RestartPolicy
+		in.Registered = s.Spec.Conversation != nil
+		for _, g := range s.Spec.StartGates {
+			in.Gates = append(in.Gates, g.Name)
+		}
+	}
+	resumeAllowed := true
+	in.Grace = 5 * time.Second
+	if t.Class != nil {
+		p := t.Class.Spec.Tmux
+		in.KeepSession, in.KillHarness = ptr.Deref(p.KeepSessionOnClose, true), ptr.Deref(p.KillHarnessOnClose, true)
+		in.Grace = time.Duration(ptr.Deref(p.HarnessKillGraceSeconds, 5)) * time.Second
+		resumeAllowed = ptr.Deref(p.ResumeOnRespawn, true)
+	}
+	t.recordInto(&in, resumeAllowed)
+	return in
+}
+
+// recordInto adds what the record and the hooks say of the launches.
+func (t *turn) recordInto(in *Input, resumeAllowed bool) {
+	st, ours := t.status, t.sight.Holder.Ours()
+	in.Started = st.StartedAt != nil || ours
+	if st.StopRequestedAt != nil {
+		in.StopRequested = st.StopRequestedAt.Time
+	}
+	if l := st.Launch; l != nil {
+		in.Intended, in.IntendedMode = !l.Confirmed && !ours, l.Mode
+		in.Swept = t.mem.swept == l.ID
+		if l.Mode == api.LaunchResume && (l.Confirmed || ours) {
+			in.Resume = t.resumeState()
+		}
+	}
+	if in.Resume == ResumePending && !t.evidence() {
+		in.ProbeUntil = t.probeUntil()
+	}
+	in.Unrecorded = t.sight.Holder == HolderLiveOurs && (st.StartedAt == nil || st.Launch == nil || !st.Launch.Confirmed ||
+		st.PaneID != t.sight.Pane.ID || st.ServerEpoch != t.snap.Epoch.String() || st.TmuxTarget != t.sight.Name)
+	if t.obst == nil {
+		in.CanResume = resumeAllowed && t.launch.adapter.Traits().Resumes && harness.ValidConversationID(t.conversationToResume()) &&
+			(t.launch.adapter.Name() == st.Harness || st.Harness == "")
+		in.ArgsDiffer = t.launch.differs(st)
+	}
+	if !t.mem.endedSince.IsZero() {
+		in.BackoffUntil = t.mem.endedSince.Add(t.Backoff.Get(string(t.Object.GetUID())))
+	}
+}
+
+func (t *turn) conversationToResume() string {
+	if t.status.ConversationID != "" {
+		return t.status.ConversationID
+	}
+	if w, ok := t.Object.(*api.WorkItemSession); ok && w.Spec.Conversation != nil {
+		return w.Spec.Conversation.ID
+	}
+	return ""
+}
+
+// resumeState says what is known of the newest launch, which was a resume. The
+// condition was set to pending with the launch itself.
+func (t *turn) resumeState() Resume {
+	if c := condition(t.status, api.ConditionResumed); c != nil && c.Reason != api.ReasonResumePending {
+		return ResumeProved
+	}
+	if t.evidence() {
+		if t.state.Ready || t.state.Resumed {
+			return ResumeProved
+		}
+		return ResumePending
+	}
+	if t.sight.Holder == HolderLiveOurs && !t.now().Before(t.probeUntil()) {
+		return ResumeProved
+	}
+	return ResumePending
+}
+
+func (t *turn) probeUntil() time.Time {
+	if t.status.StartedAt == nil {
+		return t.now().Add(time.Second)
+	}
+	probe := 2 * time.Second
+	if t.Class != nil {
+		probe = time.Duration(ptr.Deref(t.Class.Spec.Tmux.ResumeProbeSeconds, 2)) * time.Second
+	}
+	return t.status.StartedAt.Add(probe)
+}
+
+// evidence reports whether the launched harness tells of itself.
+func (t *turn) evidence() bool { return t.traits().Evidence }
+
+// traits are those of the harness that was launched, else of the one that would be.
+func (t *turn) traits() harness.Traits {
+	if a, err := harness.Get(t.status.Harness); err == nil {
+		return a.Traits()
+	}
+	if t.launch.adapter != nil {
+		return t.launch.adapter.Traits()
+	}
+	return harness.Traits{}
+}
+
+func (t *turn) target() tmux.Target {
+	return tmux.Target{UID: string(t.Object.GetUID()), SessionID: t.sight.Session.ID, PaneID: t.sight.Pane.ID, Epoch: t.snap.Epoch}
+}
+
+func condition(st *api.HostedSessionStatus, kind string) *metav1.Condition {
+	for i := range st.Conditions {
+		if st.Conditions[i].Type == kind {
+			return &st.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// fail wraps an error of one action with what it was done to.
+func (t *turn) fail(what string, err error) error {
+	return fmt.Errorf("%s of %s %s/%s: %w", what, t.Object.SessionKind(), t.Object.GetNamespace(), t.Object.GetName(), err)
+}

@@ -1,0 +1,151 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/theloop-dev/the-loop/internal/tmux"
+)
+
+// Names are the terminal names that a session may have, best first: the second is
+// taken when a session of another object holds the first.
+type Names struct {
+	Preferred, Disambiguated string
+}
+
+// Sighting is what a snapshot shows of one session.
+type Sighting struct {
+	Holder Holder
+	// Name is the terminal name that the session has or would get.
+	Name string
+	// Session is the holder, when there is one.
+	Session tmux.Session
+	// Pane is the harness's own pane, when the holder is ours.
+	Pane tmux.Pane
+	// Detail names a holder that is not ours, with what a person can do.
+	Detail string
+	// OccupantKnown: the occupant belongs to an object of this host.
+	OccupantKnown bool
+	// Twins counts further live sessions with our UID: a fault to be reported.
+	Twins int
+}
+
+// Hints are the command lines that a person is told.
+type Hints interface {
+	AttachCommand(session string, readOnly bool) string
+	KillCommand(session string) string
+}
+
+// Record is what an object's status says of its terminal session.
+type Record struct {
+	UID, Target, PaneID, Epoch, LaunchID string
+}
+
+// Sight finds a session in a snapshot. known tells whether a UID belongs to an
+// object of this host.
+func Sight(snap tmux.Snapshot, rec Record, names Names, known func(uid string) bool, hints Hints) Sighting {
+	if mine := snap.ByUID(rec.UID); len(mine) > 0 {
+		return sightOurs(mine, rec)
+	}
+	if s, ok := unstamped(snap, rec); ok {
+		return sightOurs([]tmux.Session{s}, rec)
+	}
+	candidates := []string{names.Preferred, names.Disambiguated}
+	if rec.Target == names.Disambiguated {
+		candidates = candidates[1:]
+	}
+	var out Sighting
+	for _, name := range candidates {
+		out = occupant(snap, name, known, hints)
+		if out.Holder == HolderLiveOther || out.Holder == HolderDeadOther && out.OccupantKnown {
+			continue
+		}
+		break
+	}
+	return out
+}
+
+// unstamped finds a session that lost its stamp by what the record says: this very
+// pane, in this very life of the server.
+func unstamped(snap tmux.Snapshot, rec Record) (tmux.Session, bool) {
+	if rec.PaneID == "" || rec.Epoch != snap.Epoch.String() {
+		return tmux.Session{}, false
+	}
+	for _, s := range snap.Sessions {
+		if _, ok := s.Pane(rec.PaneID); ok && s.UID == "" {
+			return s, true
+		}
+	}
+	return tmux.Session{}, false
+}
+
+// sightOurs chooses among the sessions with our UID: the launch on record first,
+// then one that lives.
+func sightOurs(mine []tmux.Session, rec Record) Sighting {
+	best, live := mine[0], 0
+	for _, s := range mine {
+		if s.Live() {
+			live++
+		}
+		switch {
+		case s.Generation == rec.LaunchID && best.Generation != rec.LaunchID,
+			s.Live() && !best.Live() && best.Generation != rec.LaunchID:
+			best = s
+		}
+	}
+	out := Sighting{Name: best.Name, Session: best, Twins: max(0, live-1)}
+	out.Pane = harnessPane(best, rec)
+	switch {
+	case !out.Pane.Dead:
+		out.Holder = HolderLiveOurs
+	case best.Live():
+		out.Holder = HolderShared
+	default:
+		out.Holder = HolderDeadOurs
+	}
+	return out
+}
+
+// harnessPane is the recorded pane, else the first: the one tmux made when the
+// session was created has the lowest id.
+func harnessPane(s tmux.Session, rec Record) tmux.Pane {
+	if p, ok := s.Pane(rec.PaneID); ok && s.Generation == rec.LaunchID {
+		return p
+	}
+	if len(s.Panes) == 0 {
+		return tmux.Pane{Dead: true}
+	}
+	first := s.Panes[0]
+	for _, p := range s.Panes {
+		if len(p.ID) < len(first.ID) || len(p.ID) == len(first.ID) && p.ID < first.ID {
+			first = p
+		}
+	}
+	return first
+}
+
+func occupant(snap tmux.Snapshot, name string, known func(string) bool, hints Hints) Sighting {
+	out := Sighting{Name: name, Holder: HolderAbsent}
+	s, ok := snap.ByName(name)
+	if !ok {
+		return out
+	}
+	out.Session = s
+	out.OccupantKnown = s.UID != "" && known(s.UID)
+	switch live := s.Live(); {
+	case s.UID == "" && live:
+		out.Holder = HolderLiveForeign
+	case s.UID == "":
+		out.Holder = HolderDeadForeign
+	case live:
+		out.Holder = HolderLiveOther
+	default:
+		out.Holder = HolderDeadOther
+	}
+	who := "was not started by the-loop"
+	if s.UID != "" {
+		who = "belongs to the object with UID " + s.UID
+	}
+	out.Detail = fmt.Sprintf("the terminal session %s is taken: it %s and is left alone. Look at it with: %s. To free the name, end it yourself: %s",
+		name, who, hints.AttachCommand(name, true), hints.KillCommand(name))
+	return out
+}

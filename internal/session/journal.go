@@ -1,0 +1,66 @@
+package session
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/theloop-dev/the-loop/internal/harness"
+	"github.com/theloop-dev/the-loop/internal/harness/hook"
+)
+
+// journalPath is where the hooks of one launch leave their notes.
+func (t *turn) journalPath(launch string) string {
+	return filepath.Join(t.sessionDir(t.Object.GetUID()), launch+".jsonl")
+}
+
+// readJournal brings what the hooks told up to date. Prompts taken in earlier
+// launches stay known: a delivery that a crash interrupted is recognised by them.
+func (t *turn) readJournal() error {
+	t.state = harness.State{}
+	a, err := harness.Get(t.status.Harness)
+	if t.status.Launch == nil || err != nil || !a.Traits().Evidence {
+		return nil
+	}
+	j := &t.mem.journal
+	if path := t.journalPath(t.status.Launch.ID); j.path != path {
+		earlier, err := t.takenBefore(a, path)
+		if err != nil {
+			return t.fail("reading the hook journals", err)
+		}
+		*j = journalState{path: path, state: harness.State{Taken: earlier}}
+	}
+	notes, next, err := hook.Read(j.path, j.offset)
+	if err != nil {
+		return t.fail("reading the hook journal", err)
+	}
+	for _, n := range notes {
+		j.state = a.Observe(j.state, n)
+	}
+	j.offset = next
+	t.state = j.state
+	return nil
+}
+
+// takenBefore collects the prompts that launches before this one took.
+func (t *turn) takenBefore(a harness.Adapter, current string) ([]harness.Taken, error) {
+	paths, err := filepath.Glob(filepath.Join(filepath.Dir(current), "*.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	var taken []harness.Taken
+	for _, p := range paths {
+		if p == current || strings.HasPrefix(filepath.Base(p), ".") {
+			continue
+		}
+		notes, _, err := hook.Read(p, 0)
+		if err != nil {
+			return nil, err
+		}
+		var st harness.State
+		for _, n := range notes {
+			st = a.Observe(st, n)
+		}
+		taken = append(taken, st.Taken...)
+	}
+	return taken, nil
+}

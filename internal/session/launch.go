@@ -1,0 +1,178 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/internal/harness"
+)
+
+// launchSpec is how a session would be launched now.
+type launchSpec struct {
+	adapter harness.Adapter
+	binary  string
+	args    []string
+	model   string
+	effort  string
+	env     []string
+	dir     string
+	custom  harness.CustomCommand
+	perms   harness.Permissions
+}
+
+// wanted is the part of a session's spec that decides how it is launched, the same
+// for both kinds.
+type wanted struct {
+	// args is nil to inherit those of the class.
+	args          []string
+	model, effort string
+	dir           string
+}
+
+func wantedOf(obj api.HostedSession) wanted {
+	switch s := obj.(type) {
+	case *api.StandingSession:
+		return wanted{args: s.Spec.HarnessArgs, model: s.Spec.Model, effort: s.Spec.Effort, dir: s.Spec.Cwd}
+	case *api.WorkItemSession:
+		w := wanted{model: s.Spec.Model, effort: s.Spec.Effort}
+		if s.Spec.Conversation != nil {
+			w.dir = s.Spec.Conversation.WorkingDirectory
+		}
+		return w
+	}
+	return wanted{}
+}
+
+// resolve finds out how a session would be launched now, or what is in the way.
+func (e *Engine) resolve(s *Subject) (launchSpec, *Obstacle) {
+	if s.Class == nil {
+		return launchSpec{}, &Obstacle{Reason: api.ReasonClassNotFound, Message: s.ClassProblem}
+	}
+	h := s.Class.Spec.Harness
+	adapter, err := harness.Get(h.Name)
+	if err != nil {
+		return launchSpec{}, &Obstacle{Reason: api.ReasonHarnessUnsupported, Message: fmt.Sprintf("SessionClass %s: %v", s.Class.Name, err)}
+	}
+	w := wantedOf(s.Object)
+	l := launchSpec{adapter: adapter, args: h.Args, model: w.model, effort: w.effort, perms: harness.Permissions(s.Class.Spec.Permissions)}
+	if w.args != nil {
+		l.args = w.args
+	}
+	if h.Custom != nil {
+		l.custom = harness.CustomCommand{StartArgs: h.Custom.StartArgs, ResumeArgs: h.Custom.ResumeArgs}
+	}
+	for _, v := range h.Env {
+		l.env = append(l.env, v.Name+"="+v.Value)
+	}
+	if o := declared("model", w.model, "models", s.Class.Spec.Models, s.Class.Name); o != nil {
+		return l, o
+	}
+	if o := declared("effort", w.effort, "efforts", s.Class.Spec.Efforts, s.Class.Name); o != nil {
+		return l, o
+	}
+	if l.binary, err = e.findBinary(h.Binary, adapter.Binary()); err != nil {
+		return l, &Obstacle{Reason: api.ReasonBinaryMissing, Message: fmt.Sprintf("harness %s of SessionClass %s: %v", h.Name, s.Class.Name, err)}
+	}
+	if l.dir, err = e.workingDirectory(s, w); err != nil {
+		return l, &Obstacle{Reason: api.ReasonDirectoryMissing, Message: err.Error()}
+	}
+	return l, nil
+}
+
+func declared(what, value, list string, allowed []string, class string) *Obstacle {
+	if value == "" || slices.Contains(allowed, value) {
+		return nil
+	}
+	has := "none"
+	if len(allowed) > 0 {
+		has = strings.Join(allowed, ", ")
+	}
+	return &Obstacle{Reason: api.ReasonInvalidSpec, Message: fmt.Sprintf("spec.%s %q is not declared in spec.%s of SessionClass %s, which declares %s", what, value, list, class, has)}
+}
+
+func (e *Engine) findBinary(configured, standard string) (string, error) {
+	name := configured
+	if name == "" {
+		name = standard
+	}
+	if name == "" {
+		return "", errors.New("harness.binary is not set")
+	}
+	path, err := e.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%s is not an executable on the agent's host (%v): install it, or set harness.binary of the class", name, err)
+	}
+	return filepath.Abs(path)
+}
+
+// workingDirectory finds the directory of a session and checks that it is there,
+// because tmux and the harness would silently start in another one.
+func (e *Engine) workingDirectory(s *Subject, w wanted) (string, error) {
+	dir := w.dir
+	root := s.Class.Spec.Workspace.Root
+	if _, ok := s.Object.(*api.WorkItemSession); ok && dir == "" {
+		if root == "" {
+			root = filepath.Join(e.Dir, "workspaces")
+		}
+		expanded, err := e.expand(root)
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(expanded, s.Object.GetNamespace(), s.Object.GetName())
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return "", fmt.Errorf("the working directory could not be made: %w", err)
+		}
+	}
+	if dir == "" {
+		dir = root
+	}
+	if dir == "" {
+		dir = "~"
+	}
+	path, err := e.expand(dir)
+	if err != nil {
+		return "", err
+	}
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, os.ErrNotExist):
+		return "", fmt.Errorf("the working directory %s does not exist on host %s: create it there, or change spec.cwd", path, e.HostName)
+	case err != nil:
+		return "", fmt.Errorf("the working directory cannot be used: %w", err)
+	case !info.IsDir():
+		return "", fmt.Errorf("the working directory %s is not a directory: change spec.cwd", path)
+	}
+	return filepath.EvalSymlinks(path)
+}
+
+// expand resolves a leading "~" and insists on an absolute path.
+func (e *Engine) expand(path string) (string, error) {
+	if path == "~" || strings.HasPrefix(path, "~/") {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("%s needs a home directory: %w", path, err)
+		}
+		path = filepath.Join(home, strings.TrimPrefix(path[1:], "/"))
+	}
+	if !filepath.IsAbs(path) {
+		return "", fmt.Errorf("%q is not an absolute path", path)
+	}
+	return filepath.Clean(path), nil
+}
+
+// differs reports whether a harness launched as recorded would be launched otherwise
+// now. A record without a harness was not made by us and is left alone.
+func (l launchSpec) differs(st *api.HostedSessionStatus) bool {
+	return st.Harness != "" &&
+		(st.Harness != l.adapter.Name() || !slices.Equal(st.HarnessArgs, l.args) || st.Model != l.model || st.Effort != l.effort)
+}
+
+// record notes a launch in the status.
+func (l launchSpec) record(st *api.HostedSessionStatus) {
+	st.Harness, st.HarnessArgs, st.Model, st.Effort = l.adapter.Name(), slices.Clone(l.args), l.model, l.effort
+	st.WorkingDirectory = l.dir
+}

@@ -1,0 +1,65 @@
+package session
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/theloop-dev/the-loop/internal/delivery"
+	"github.com/theloop-dev/the-loop/internal/harness"
+)
+
+// memory is what this process remembers of a session beside its record. Losing it
+// costs time, never correctness.
+type memory struct {
+	// swept is the launch after whose end no process is left.
+	swept string
+	// uncleared is the terminal session that could not be cleared.
+	uncleared string
+	// endedSince is when the harness was first seen to have ended.
+	endedSince time.Time
+	// fold of the hooks' journal.
+	journal journalState
+	// sequence is the highest number given to a message.
+	sequence int64
+	// inflight is the delivery under way.
+	inflight types.UID
+	progress delivery.Progress
+	launch   string
+	// volatileAt is when fast-changing status was last written.
+	volatileAt time.Time
+}
+
+// journalState is how far the journal of a launch was read, and what it told.
+type journalState struct {
+	path   string
+	offset int64
+	state  harness.State
+}
+
+// memories holds one memory for each session, by UID.
+type memories struct {
+	mu sync.Mutex
+	m  map[types.UID]*memory
+}
+
+// of returns the memory of a session. A session is worked on by one reconcile at a
+// time, so its memory needs no lock of its own.
+func (ms *memories) of(uid types.UID) *memory {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if ms.m == nil {
+		ms.m = map[types.UID]*memory{}
+	}
+	if ms.m[uid] == nil {
+		ms.m[uid] = &memory{}
+	}
+	return ms.m[uid]
+}
+
+func (ms *memories) forget(uid types.UID) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	delete(ms.m, uid)
+}

@@ -1,0 +1,312 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/internal/delivery"
+	"github.com/theloop-dev/the-loop/internal/harness/hook"
+	"github.com/theloop-dev/the-loop/internal/text"
+	"github.com/theloop-dev/the-loop/internal/tmux"
+	"github.com/theloop-dev/the-loop/internal/workitem"
+)
+
+// enqueue gives every new message its place. Only this agent gives numbers for this
+// session, so their order is that in which it first saw the messages; those seen
+// together are ordered by creation, the boot message first.
+func (t *turn) enqueue(ctx context.Context) error {
+	for _, m := range t.Messages {
+		if !m.Status.Outcome.Final() {
+			t.queue = append(t.queue, m)
+		}
+		t.mem.sequence = max(t.mem.sequence, m.Status.Sequence)
+	}
+	t.mem.sequence = max(t.mem.sequence, t.status.LastSequence)
+	slices.SortFunc(t.queue, byPlace)
+	if _, paused := t.Object.GetAnnotations()[api.PausedAnnotation]; paused {
+		return nil
+	}
+	for _, m := range t.queue {
+		if m.Status.Sequence != 0 {
+			continue
+		}
+		t.mem.sequence++
+		m.Status.Sequence, m.Status.SessionUID = t.mem.sequence, t.Object.GetUID()
+		m.Status.Outcome, m.Status.Reason = api.OutcomeQueued, api.ReasonQueued
+		t.setMessage(m, api.ConditionAccepted, metav1.ConditionTrue, api.ReasonSequenced, "the message has its place in the queue")
+		if err := t.Store.SaveMessage(ctx, m); err != nil {
+			return t.fail("giving message "+m.Name+" its place", err)
+		}
+	}
+	t.status.LastSequence = t.mem.sequence
+	return nil
+}
+
+// byPlace orders messages by sequence, new ones behind by age.
+func byPlace(a, b *api.SessionMessage) int {
+	if a.Status.Sequence == 0 || b.Status.Sequence == 0 {
+		if c := cmp.Compare(b.Status.Sequence, a.Status.Sequence); c != 0 {
+			return c
+		}
+		boot := func(m *api.SessionMessage) int {
+			if m.Spec.Source.Type == api.SourceBoot {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(boot(a), boot(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	}
+	return cmp.Compare(a.Status.Sequence, b.Status.Sequence)
+}
+
+// head is the message whose turn it is.
+func (t *turn) head() *api.SessionMessage {
+	if len(t.queue) == 0 {
+		return nil
+	}
+	return t.queue[0]
+}
+
+func (t *turn) setMessage(m *api.SessionMessage, kind string, status metav1.ConditionStatus, reason, message string) {
+	if len(message) > maxMessage {
+		message = message[:maxMessage-3] + "..."
+	}
+	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: m.Generation, LastTransitionTime: metav1.NewTime(t.now()),
+	})
+}
+
+// finish writes a message's final outcome and takes it out of the queue.
+func (t *turn) finish(ctx context.Context, m *api.SessionMessage, o api.MessageOutcome, reason, message string) error {
+	m.Status.Outcome, m.Status.Reason = o, reason
+	m.Status.FinishedTime = new(metav1.NewMicroTime(t.now()))
+	if o == api.OutcomeSubmitted {
+		t.setMessage(m, api.ConditionSubmitted, metav1.ConditionTrue, reason, message)
+	} else {
+		t.setMessage(m, api.ConditionFailed, metav1.ConditionTrue, reason, message)
+	}
+	if err := t.Store.SaveMessage(ctx, m); err != nil {
+		return t.fail("recording the outcome of message "+m.Name, err)
+	}
+	t.queue = slices.DeleteFunc(t.queue, func(q *api.SessionMessage) bool { return q == m })
+	t.mem.inflight, t.mem.progress = "", delivery.Progress{}
+	t.Log.Info("message finished", "message", m.Name, "outcome", o, "reason", reason)
+	return nil
+}
+
+// dispose does to the waiting messages what a plan says when none is delivered now.
+func (t *turn) dispose(ctx context.Context, plan Plan) (time.Duration, error) {
+	wait, err := t.expire(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range slices.Clone(t.queue) {
+		switch plan.Messages {
+		case MessagesDrop:
+			err = t.finish(ctx, m, api.OutcomeDropped, api.ReasonDropped, "spec.deliveryPolicy of the session is Drop")
+		case MessagesRefuse:
+			err = t.finish(ctx, m, api.OutcomeRefused, api.ReasonSessionNotRunning, "the session does not run, and a message does not start it: "+plan.Message)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	if m := t.head(); m != nil && plan.Messages == MessagesWait && t.sight.Holder == HolderLiveOurs && plan.Reason == api.ReasonRunning {
+		return wait, t.hold(ctx, m, plan.Message)
+	}
+	return wait, nil
+}
+
+// expire ends messages that waited too long, but not one that was already typed.
+func (t *turn) expire(ctx context.Context) (time.Duration, error) {
+	var next time.Duration
+	for _, m := range slices.Clone(t.queue) {
+		after := ptr.Deref(m.Spec.ExpiresAfterSeconds, 0)
+		if after == 0 || t.mem.inflight == m.UID || t.sight.Session.Pasted == string(m.UID) {
+			continue
+		}
+		left := m.CreationTimestamp.Add(time.Duration(after) * time.Second).Sub(t.now())
+		if left > 0 {
+			next = Soonest(next, left)
+			continue
+		}
+		if err := t.finish(ctx, m, api.OutcomeRefused, api.ReasonExpired, "spec.expiresAfterSeconds passed before the message could be typed"); err != nil {
+			return 0, err
+		}
+	}
+	return next, nil
+}
+
+// hold says on a message why it waits.
+func (t *turn) hold(ctx context.Context, m *api.SessionMessage, why string) error {
+	if c := meta.FindStatusCondition(m.Status.Conditions, api.ConditionDelivered); m.Status.Outcome == api.OutcomeHeld && c != nil && c.Message == why {
+		return nil
+	}
+	m.Status.Outcome, m.Status.Reason = api.OutcomeHeld, api.ReasonHeld
+	t.setMessage(m, api.ConditionDelivered, metav1.ConditionFalse, api.ReasonHeld, why)
+	return t.Store.SaveMessage(ctx, m)
+}
+
+// evidenceSoon is how long a pasted text may wait for evidence before its status says
+// that it was pasted.
+const evidenceSoon = 2 * time.Second
+
+// deliver takes the messages as far as they go now, one after the other.
+func (t *turn) deliver(ctx context.Context) (time.Duration, error) {
+	wait, err := t.expire(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for m := t.head(); m != nil; m = t.head() {
+		done, after, err := t.deliverOne(ctx, m)
+		if err != nil || !done {
+			return Soonest(wait, after), err
+		}
+	}
+	return wait, nil
+}
+
+// deliverOne advances one message. done means that the next may go.
+func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool, wait time.Duration, err error) {
+	body, digest := t.typed(m)
+	if body == "" {
+		return true, 0, t.finish(ctx, m, api.OutcomeRefused, api.ReasonEmptyText, "nothing was left of the text after control characters and blanks were taken out")
+	}
+	if gone, err := t.begin(ctx, m); err != nil || gone {
+		return gone, 0, err
+	}
+	step, err := delivery.Advance(ctx, t.Terminal, delivery.Request{
+		ID: string(m.UID), Text: body, Digest: digest, Created: m.CreationTimestamp.Time, Target: t.target(),
+		Session: t.sight.Session, State: t.state, Traits: t.traits(), WhileBusy: t.whileBusy(), Progress: t.mem.progress,
+	}, t.now())
+	if errors.Is(err, tmux.ErrUnknown) {
+		t.Log.Info("delivery waits for tmux", "message", m.Name, "reason", err.Error())
+		return false, time.Second, nil
+	}
+	if err != nil {
+		return false, 0, t.fail("delivering message "+m.Name, err)
+	}
+	if t.mem.progress.Pasted.IsZero() && !step.Progress.Pasted.IsZero() {
+		t.notePasted(m, digest, step.Progress.Pasted)
+	}
+	t.mem.progress = step.Progress
+	return t.conclude(ctx, m, step)
+}
+
+// begin makes m the delivery under way. A message that another life of the agent may
+// have finished, or that was taken back, is looked up first.
+func (t *turn) begin(ctx context.Context, m *api.SessionMessage) (gone bool, err error) {
+	if t.mem.inflight == m.UID && t.mem.launch == t.status.Launch.ID {
+		return false, nil
+	}
+	live, err := t.Store.LiveMessage(ctx, m)
+	if err != nil {
+		return false, t.fail("reading message "+m.Name, err)
+	}
+	if live == nil || live.DeletionTimestamp != nil || live.Status.Outcome.Final() {
+		t.queue = slices.DeleteFunc(t.queue, func(q *api.SessionMessage) bool { return q == m })
+		return true, nil
+	}
+	interrupted := t.mem.inflight == m.UID && !t.mem.progress.Pasted.IsZero() || live.Status.DeliveredTime != nil
+	t.mem.inflight, t.mem.launch, t.mem.progress = m.UID, t.status.Launch.ID, delivery.Progress{}
+	if interrupted && t.sight.Session.Pasted != string(m.UID) {
+		_, digest := t.typed(m)
+		if at, ok := t.state.TookSince(digest, m.CreationTimestamp.Time); ok {
+			return true, t.submitted(ctx, m, at)
+		}
+		return true, t.finish(ctx, m, api.OutcomeUnknown, api.ReasonOutcomeUnknown,
+			"the harness ended after the text was pasted and before it said that it took it; it is not typed again")
+	}
+	return false, nil
+}
+
+func (t *turn) notePasted(m *api.SessionMessage, digest string, at time.Time) {
+	m.Status.TextDigest, m.Status.ConversationID = digest, t.status.ConversationID
+	m.Status.DeliveredTime = new(metav1.NewMicroTime(at))
+	t.setMessage(m, api.ConditionDelivered, metav1.ConditionTrue, api.ReasonPasted, "the text was pasted into pane "+t.status.PaneID)
+	if last := t.status.LastMessageAt; last == nil || at.Sub(last.Time) >= time.Minute {
+		t.status.LastMessageAt = new(metav1.NewTime(at.Truncate(time.Minute)))
+	}
+}
+
+// conclude writes what a step of a delivery came to.
+func (t *turn) conclude(ctx context.Context, m *api.SessionMessage, step delivery.Step) (bool, time.Duration, error) {
+	switch step.Phase {
+	case delivery.Held:
+		return false, 0, t.hold(ctx, m, step.Detail)
+	case delivery.Submitted:
+		return true, 0, t.submitted(ctx, m, step.Evidence)
+	case delivery.Typed:
+		return true, 0, t.finish(ctx, m, api.OutcomeTyped, api.ReasonTyped, step.Detail)
+	case delivery.Lost:
+		return true, 0, t.finish(ctx, m, api.OutcomeUnknown, api.ReasonOutcomeUnknown, step.Detail)
+	}
+	if since := t.now().Sub(step.Progress.Pasted); since < evidenceSoon {
+		return false, min(step.After, evidenceSoon-since), nil
+	}
+	if m.Status.Reason != api.ReasonPasted {
+		m.Status.Reason = api.ReasonPasted
+		return false, step.After, t.Store.SaveMessage(ctx, m)
+	}
+	return false, step.After, nil
+}
+
+func (t *turn) submitted(ctx context.Context, m *api.SessionMessage, at time.Time) error {
+	if m.Status.DeliveredTime == nil {
+		_, digest := t.typed(m)
+		t.notePasted(m, digest, at)
+	}
+	m.Status.Evidence = &api.MessageEvidence{Type: "UserPromptSubmit", Time: metav1.NewMicroTime(at)}
+	return t.finish(ctx, m, api.OutcomeSubmitted, api.ReasonPromptTaken, "the harness reported that it took the prompt")
+}
+
+func (t *turn) whileBusy() bool {
+	return t.Class == nil || ptr.Deref(t.Class.Spec.Messages.DeliverWhileBusy, true)
+}
+
+// typed is the text as it is typed, and its digest.
+func (t *turn) typed(m *api.SessionMessage) (string, string) {
+	body, _ := text.Sanitize(m.Spec.Text)
+	if body == "" {
+		return "", ""
+	}
+	switch {
+	case m.Spec.Source.Type == api.SourceBoot:
+	case t.Object.SessionKind() == api.KindStandingSession:
+		body = text.OperatorFrame(t.Object.GetName(), m.Spec.Source.Actor, body)
+	default:
+		body = text.PlainFrame(string(m.Spec.Source.Type), m.Spec.Source.Actor, body)
+	}
+	return body, hook.Digest(body)
+}
+
+// bootMessage is the first message of a fresh conversation. Its name comes from the
+// launch, so that it is made once however often the start is tried.
+func (t *turn) bootMessage(body string) *api.SessionMessage {
+	obj := t.Object
+	key := "boot/" + t.status.Launch.ID
+	return &api.SessionMessage{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: obj.GetNamespace(),
+			Name:      workitem.MessageName(obj.GetName(), key, string(obj.GetUID())),
+			Labels:    map[string]string{api.HostLabel: t.HostName},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: api.GroupVersion.String(), Kind: obj.SessionKind(), Name: obj.GetName(), UID: obj.GetUID(),
+			}},
+		},
+		Spec: api.SessionMessageSpec{
+			SessionRef: api.SessionReference{Kind: obj.SessionKind(), Name: obj.GetName(), UID: obj.GetUID()},
+			Text:       body,
+			Source:     api.MessageSource{Type: api.SourceBoot, ID: key, Actor: "the-loop"},
+		},
+	}
+}

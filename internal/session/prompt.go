@@ -1,0 +1,76 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+)
+
+// maxPromptFile bounds a brief that is read from a file, in bytes.
+const maxPromptFile = 256 << 10
+
+// bootText is the first message of a fresh conversation, "" for none.
+func (e *Engine) bootText(ctx context.Context, s *Subject, terminal string) (string, error) {
+	switch obj := s.Object.(type) {
+	case *api.WorkItemSession:
+		return obj.Spec.Prompt, nil
+	case *api.StandingSession:
+		brief, err := e.brief(ctx, s, obj)
+		if err != nil {
+			return "", err
+		}
+		text := directive(obj.Name, e.Terminal.AttachCommand(terminal, false))
+		if brief != "" {
+			text += "\n\n---\n\n" + brief
+		}
+		return text, nil
+	}
+	return "", nil
+}
+
+func (e *Engine) brief(ctx context.Context, s *Subject, obj *api.StandingSession) (string, error) {
+	switch {
+	case obj.Spec.PromptFile != "":
+		path, err := e.expand(obj.Spec.PromptFile)
+		if err != nil {
+			return "", fmt.Errorf("spec.promptFile: %w", err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return "", fmt.Errorf("spec.promptFile cannot be read on host %s: %w", e.HostName, err)
+		}
+		if !info.Mode().IsRegular() || info.Size() > maxPromptFile {
+			return "", fmt.Errorf("spec.promptFile %s must be a regular file of at most %d bytes", path, maxPromptFile)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return "", fmt.Errorf("spec.promptFile cannot be read on host %s: %w", e.HostName, err)
+		}
+		return strings.TrimSpace(string(data)), nil
+	case obj.Spec.PromptFrom != nil:
+		text, err := s.Store.ConfigMapKey(ctx, obj.Spec.PromptFrom.ConfigMapKeyRef)
+		if err != nil {
+			return "", fmt.Errorf("spec.promptFrom: %w", err)
+		}
+		return strings.TrimSpace(text), nil
+	}
+	return obj.Spec.Prompt, nil
+}
+
+// directive is what every standing session is told. It is not configurable: an
+// operator's brief is appended to it and never replaces it (standing sessions, "What
+// the session is told").
+func directive(name, attach string) string {
+	return fmt.Sprintf(`You are the standing session %[1]q, kept by the-loop. Please keep to these rules for the whole conversation.
+
+- You were started by the-loop as a standing session: it owns no ticket, no specification and no pull request. Delivering something does not end it; it ends when its operator stops it.
+- Never answer a phase-selection gate, never approve a phase and never post a control keyword (start, stop, pause, resume, cleanup and the like) on any ticket. Those are declarations of a named person, and yours would set somebody else's work item going.
+- Open no pull request and push nothing, unless your operator asks for it in this conversation.
+- You may read what you need: sessions, their status and events, work items and repositories. Report what you find here.
+- Should you be asked to comment anywhere, say in the comment that the-loop's standing session %[1]q wrote it.
+- Your operator speaks to you here: by messages to this session (kubectl create of a SessionMessage for StandingSession %[1]s, or the-loop standing say %[1]s), or at the attached terminal (%[2]s).
+- A question that you ask anywhere else is never answered. Ask it here, and wait.`, name, attach)
+}

@@ -1,0 +1,113 @@
+package tmux
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	// cleanupTime bounds the removal of a buffer that a failed delivery left.
+	cleanupTime = time.Second
+	// paneExited is how tmux 3.7 and newer refuse a paste, before anything is typed, while
+	// a process has ended and its pane is not dead yet.
+	paneExited = "target pane has exited"
+)
+
+// Paste types text into the target's pane as one bracketed paste, once per delivery: the
+// session's marker @loop_pasted is set to delivery in the same command, and a second
+// Paste of the same delivery answers Already. It does not submit.
+//
+// delivery is of the form [A-Za-z0-9-]{1,64}. text must not be empty; it arrives byte for
+// byte, line feeds included, up to tmux 3.6; newer versions make control characters
+// visible. Only the recorded pane is ever typed into, whatever a person splits, opens or
+// selects; a mode such as copy mode is left first, because in it a paste would not be
+// bracketed and every line would be submitted. Where the application has not enabled
+// bracketed paste, tmux 3.7 and newer answer NotReady; older ones cannot tell, so the
+// caller must know that the application is ready.
+//
+// The whole is one invocation in which nothing comes between the guard and the paste: up
+// to tmux 3.3a a paste into a dead pane ends the server with all sessions. An
+// *UnknownError leaves open whether it was typed: paste again with the same delivery,
+// the marker decides.
+func (s *Server) Paste(ctx context.Context, t Target, delivery string, text []byte) (Result, error) {
+	const op = "paste"
+	if err := validateDelivery(op, t, delivery); err != nil {
+		return Result{}, err
+	}
+	if len(text) == 0 {
+		return Result{}, errors.New("tmux paste: the text is empty: there is nothing to type")
+	}
+	buffer := bufferName(delivery)
+	cond := both(
+		t.paneGuard([]string{"#{pane_dead}", "#{pane_input_off}"}, []string{"0", "0"}),
+		"#{!=:#{"+pastedOption+"},"+delivery+"}")
+	// "$" needs its backslash in the inner string, which tmux parses a second time.
+	inner := strings.Join([]string{
+		"paste-buffer -p -r -d -b " + buffer + " -t \\" + t.pane(),
+		"set-option -t \\" + t.session() + " " + pastedOption + " " + delivery,
+		"display-message -p " + doneMark}, " ; ")
+	then := "copy-mode -q -t '" + t.pane() + "' ; if-shell -F -t '" + t.pane() + "' '#{!=:#{bracket_paste_flag},0}' " +
+		"'" + inner + "' 'delete-buffer -b " + buffer + " ; display-message -p " + notReadyMark + "'"
+	otherwise := "delete-buffer -b " + buffer + " ; " + t.refusal(t.pane(), delivery)
+	return s.deliver(ctx, op, buffer, text, t, func(r refused) bool { return r.pasted },
+		command{"load-buffer", "-b", buffer, "-"},
+		command{"if-shell", "-F", "-t", t.pane(), cond, then, otherwise})
+}
+
+// Submit sends the carriage return that submits what Paste typed, once per delivery: only
+// when @loop_pasted is this delivery and @loop_submitted is not, in one command that
+// sets the latter. Submitted before is Already; never pasted, or something else
+// pasted since, is Refused. It is an invocation of its own because an application that
+// reads text and return at once takes the return for a part of the paste.
+func (s *Server) Submit(ctx context.Context, t Target, delivery string) (Result, error) {
+	const op = "submit"
+	if err := validateDelivery(op, t, delivery); err != nil {
+		return Result{}, err
+	}
+	buffer := bufferName(delivery)
+	cond := both(
+		t.paneGuard([]string{"#{pane_dead}", "#{pane_input_off}", "#{" + pastedOption + "}"}, []string{"0", "0", delivery}),
+		"#{!=:#{"+submittedOption+"},"+delivery+"}")
+	then := strings.Join([]string{
+		"copy-mode -q -t '" + t.pane() + "'",
+		"paste-buffer -d -b " + buffer + " -t '" + t.pane() + "'",
+		"set-option -t '" + t.session() + "' " + submittedOption + " " + delivery,
+		"display-message -p " + doneMark}, " ; ")
+	otherwise := "delete-buffer -b " + buffer + " ; " + t.refusal(t.pane(), delivery)
+	return s.deliver(ctx, op, buffer, nil, t, func(r refused) bool { return r.submitted },
+		command{"set-buffer", "-b", buffer, "\r"},
+		command{"if-shell", "-F", "-t", t.pane(), cond, then, otherwise})
+}
+
+// deliver runs a guarded paste and sees to it that no text stays in a buffer: the server
+// deletes it on every path but that of an error.
+func (s *Server) deliver(ctx context.Context, op, buffer string, stdin []byte, t Target, already func(refused) bool, cmds ...command) (Result, error) {
+	r, err := s.guarded(ctx, op, stdin, t, already, cmds...)
+	var u *UnknownError
+	if errors.As(err, &u) && u.Stderr == paneExited {
+		r, err = Result{Outcome: Refused, Detail: paneExited}, nil
+	}
+	if err != nil || r.Outcome == Gone || r.Detail == paneExited {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+		defer cancel()
+		_, _ = s.run(ctx, op, nil, command{"delete-buffer", "-b", buffer})
+	}
+	return r, err
+}
+
+func validateDelivery(op string, t Target, delivery string) error {
+	if !uidRegexp.MatchString(delivery) {
+		return fmt.Errorf("tmux %s: the delivery id %q is not of the form %s", op, delivery, uidRegexp)
+	}
+	return t.validate(op, true)
+}
+
+// bufferName is unique for each call: two that overlap must not take each other's
+// buffer away.
+func bufferName(delivery string) string {
+	return "loop-" + delivery + "-" + rand.Text()
+}
