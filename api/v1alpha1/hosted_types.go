@@ -43,6 +43,7 @@ type HostPlacement struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="className must be the name of a SessionClass: lower-case letters, digits, '-' and '.', starting and ending with a letter or digit"
 	ClassName string `json:"className,omitempty"`
 
 	// hostSelector limits the hosts on which the session may run by the labels of their
@@ -56,6 +57,7 @@ type HostPlacement struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="hostName must be the name of a SessionHost: lower-case letters, digits, '-' and '.', starting and ending with a letter or digit"
 	HostName string `json:"hostName,omitempty"`
 }
 

@@ -35,6 +35,7 @@ type SessionClassSpec struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*$`
 	Models []string `json:"models,omitempty"`
 
 	// efforts are the effort levels that a session may name.
@@ -42,6 +43,7 @@ type SessionClassSpec struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9][A-Za-z0-9._-]*$`
 	Efforts []string `json:"efforts,omitempty"`
 
 	// tmux is what becomes of the terminal session when its harness ends.
@@ -113,7 +115,7 @@ type HarnessSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
-	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') || !self.contains('/')",message="harness.binary must be an absolute path or a plain name to look up on PATH"
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(/[^\x00-\x1f\x7f]*|[^/\x00-\x1f\x7f-][^/\x00-\x1f\x7f]*)$')`,message="harness.binary must be an absolute path, or a plain name to look up on PATH that does not start with '-', without control characters"
 	Binary string `json:"binary,omitempty"`
 
 	// args are given to the harness before those of the model and the effort.
@@ -121,6 +123,7 @@ type HarnessSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=4096
+	// +kubebuilder:validation:items:XValidation:rule=`self.matches(r'^[^\x00]*$')`,message="an argument must not contain a NUL character"
 	Args []string `json:"args,omitempty"`
 
 	// env is added to the harness's environment.
@@ -145,6 +148,7 @@ type EnvVar struct {
 	// value of the variable.
 	// +optional
 	// +kubebuilder:validation:MaxLength=8192
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^\x00]*$')`,message="an environment variable's value must not contain a NUL character"
 	Value string `json:"value,omitempty"`
 }
 
@@ -157,12 +161,14 @@ type CustomHarness struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=4096
+	// +kubebuilder:validation:items:XValidation:rule=`self.matches(r'^[^\x00]*$')`,message="an argument must not contain a NUL character"
 	StartArgs []string `json:"startArgs,omitempty"`
 	// resumeArgs continue one. Omitted: conversations cannot be resumed.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=4096
+	// +kubebuilder:validation:items:XValidation:rule=`self.matches(r'^[^\x00]*$')`,message="an argument must not contain a NUL character"
 	ResumeArgs []string `json:"resumeArgs,omitempty"`
 }
 
@@ -248,7 +254,7 @@ type WorkspacePolicy struct {
 	// the agent's state directory for checkouts.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(/|~$|~/)')",message="workspace.root must be an absolute path, or start with ~/"
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(/|~$|~/)[^\x00-\x1f\x7f]*$')`,message="workspace.root must be an absolute path, or start with ~/, without control characters"
 	Root string `json:"root,omitempty"`
 	// strategy: Worktree shares one clone between sessions, Clone gives each its own.
 	// +optional

@@ -53,6 +53,7 @@ type SessionMessageSpec struct {
 
 	// source says where the text comes from.
 	// +optional
+	// +kubebuilder:default={}
 	Source MessageSource `json:"source,omitempty"`
 
 	// expiresAfterSeconds ends a message that could not be typed in this time since its
@@ -81,6 +82,7 @@ type SessionReference struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="sessionRef.name must be the name of a session: lower-case letters, digits, '-' and '.', starting and ending with a letter or digit"
 	Name string `json:"name"`
 	// uid of the session. Given, the message is only for that very object and not for a
 	// later one of the same name.
@@ -125,7 +127,7 @@ type MessageSource struct {
 	// actor is who said it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\x00-\\\\x1f\\\\x7f]*$')",message="source.actor must not contain control characters"
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^\x00-\x1f\x7f-\x9f]*$')`,message="source.actor must not contain control characters"
 	Actor string `json:"actor,omitempty"`
 	// trust: Operator for somebody who may steer the session, Collaborator for somebody
 	// known, Untrusted for anybody else.

@@ -19,7 +19,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Conversation",type=string,priority=1,JSONPath=`.status.conversationID`
 // +kubebuilder:printcolumn:name="Attach",type=string,priority=1,JSONPath=`.status.attachCommand`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9][a-z0-9-]{0,39}$')",message="metadata.name must match ^[a-z0-9][a-z0-9-]{0,39}$: at most 40 lower-case letters, digits and '-', not starting with '-'"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9][a-z0-9-]{0,39}$') && !self.metadata.name.endsWith('-')",message="metadata.name must match ^[a-z0-9][a-z0-9-]{0,39}$: at most 40 lower-case letters, digits and '-', neither starting nor ending with '-'"
 type StandingSession struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -63,6 +63,7 @@ type StandingSessionSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=4096
+	// +kubebuilder:validation:items:XValidation:rule=`self.matches(r'^[^\x00]*$')`,message="an argument must not contain a NUL character"
 	HarnessArgs []string `json:"harnessArgs,omitzero"`
 
 	// model names one of the models that the SessionClass declares. Omitted: the
@@ -83,21 +84,22 @@ type StandingSessionSpec struct {
 	// SessionClass.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(/|~$|~/)')",message="spec.cwd must be an absolute path, or start with ~/"
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(/|~$|~/)[^\x00-\x1f\x7f]*$')`,message="spec.cwd must be an absolute path, or start with ~/, without control characters"
 	Cwd string `json:"cwd,omitempty"`
 
 	// prompt is the operator's brief. It is typed into a fresh conversation, after what
-	// every standing session is told.
+	// every standing session is told. At most 65536 bytes.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
+	// +kubebuilder:validation:XValidation:rule="bytes(self).size() <= 65536",message="prompt must be at most 65536 bytes: put more into a file and refer to it"
 	Prompt string `json:"prompt,omitempty"`
 
 	// promptFile is a file on the host with the brief, read at each fresh start. A file
 	// that cannot be read fails this session alone.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(/|~/)')",message="spec.promptFile must be an absolute path, or start with ~/"
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(/|~/)[^\x00-\x1f\x7f]*$')`,message="spec.promptFile must be an absolute path, or start with ~/, without control characters"
 	PromptFile string `json:"promptFile,omitempty"`
 
 	// promptFrom is a place in the cluster with the brief, read at each fresh start.

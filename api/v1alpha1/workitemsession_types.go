@@ -21,6 +21,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Conversation",type=string,priority=1,JSONPath=`.status.conversationID`
 // +kubebuilder:printcolumn:name="Attach",type=string,priority=1,JSONPath=`.status.attachCommand`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must be at most 63 characters: it is used in labels and names of its messages"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.parentName) || self.spec.parentName != self.metadata.name",message="spec.parentName must name another session: that of the work item that the pull request delivers"
 type WorkItemSession struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -39,6 +40,7 @@ type WorkItemSession struct {
 // +kubebuilder:validation:XValidation:rule="has(self.pullRequest) == has(oldSelf.pullRequest) && (!has(self.pullRequest) || self.pullRequest == oldSelf.pullRequest)",message="spec.pullRequest is immutable, and can be neither added nor removed later"
 // +kubebuilder:validation:XValidation:rule="has(self.parentName) == has(oldSelf.parentName) && (!has(self.parentName) || self.parentName == oldSelf.parentName)",message="spec.parentName is immutable, and can be neither added nor removed later"
 // +kubebuilder:validation:XValidation:rule="has(self.pullRequest) == has(self.parentName)",message="spec.pullRequest and spec.parentName go together: a session for a pull request names the session of the work item that it delivers"
+// +kubebuilder:validation:XValidation:rule="!has(self.pullRequest) || self.pullRequest.number != self.workItem.number || self.pullRequest.owner != self.workItem.owner || self.pullRequest.repo != self.workItem.repo",message="spec.pullRequest must be another one than spec.workItem: the session of the work item itself has no pullRequest"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.hostName) || (has(self.hostName) && self.hostName == oldSelf.hostName)",message="spec.hostName is immutable once it is set: delete the session and create it again to move it"
 type WorkItemSessionSpec struct {
 	HostPlacement `json:",inline"`
@@ -56,6 +58,7 @@ type WorkItemSessionSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="parentName must be the name of a WorkItemSession: lower-case letters, digits, '-' and '.', starting and ending with a letter or digit"
 	ParentName string `json:"parentName,omitempty"`
 
 	// state: Running starts and keeps the session. Stopped ends the harness and keeps
@@ -99,10 +102,11 @@ type WorkItemSessionSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	Effort string `json:"effort,omitempty"`
 
-	// prompt is typed into a fresh conversation.
+	// prompt is typed into a fresh conversation. At most 65536 bytes.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
+	// +kubebuilder:validation:XValidation:rule="bytes(self).size() <= 65536",message="prompt must be at most 65536 bytes: put more into a file and refer to it"
 	Prompt string `json:"prompt,omitempty"`
 
 	// workspace says what is checked out for the session.
@@ -120,7 +124,7 @@ type WorkItem struct {
 	// provider is the system that holds the work item: github.
 	// +required
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9-]*$') && self != 'standing'",message="provider must match ^[a-z][a-z0-9-]*$ and must not be 'standing'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9-]*$') && self != 'standing' && !self.startsWith('standing-')",message="provider must match ^[a-z][a-z0-9-]*$, such as github, and must not be 'standing' nor start with 'standing-'"
 	Provider string `json:"provider"`
 	// host of the provider, with its port when that is not the default. Omitted:
 	// github.com.
@@ -131,12 +135,12 @@ type WorkItem struct {
 	// owner of the repository.
 	// +required
 	// +kubebuilder:validation:MaxLength=100
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]+$')",message="owner must match ^[A-Za-z0-9._-]+$"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]+$') && self != '.' && self != '..'",message="owner must match ^[A-Za-z0-9._-]+$ and must not be '.' or '..'"
 	Owner string `json:"owner"`
 	// repo is the name of the repository.
 	// +required
 	// +kubebuilder:validation:MaxLength=100
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]+$')",message="repo must match ^[A-Za-z0-9._-]+$"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]+$') && self != '.' && self != '..'",message="repo must match ^[A-Za-z0-9._-]+$ and must not be '.' or '..'"
 	Repo string `json:"repo"`
 	// number of the issue or pull request.
 	// +required
@@ -149,12 +153,12 @@ type PullRequest struct {
 	// owner of the repository.
 	// +required
 	// +kubebuilder:validation:MaxLength=100
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]+$')",message="owner must match ^[A-Za-z0-9._-]+$"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]+$') && self != '.' && self != '..'",message="owner must match ^[A-Za-z0-9._-]+$ and must not be '.' or '..'"
 	Owner string `json:"owner"`
 	// repo is the name of the repository.
 	// +required
 	// +kubebuilder:validation:MaxLength=100
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]+$')",message="repo must match ^[A-Za-z0-9._-]+$"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]+$') && self != '.' && self != '..'",message="repo must match ^[A-Za-z0-9._-]+$ and must not be '.' or '..'"
 	Repo string `json:"repo"`
 	// number of the pull request.
 	// +required
@@ -167,7 +171,7 @@ type StartGate struct {
 	// name of the gate, such as phase-selection. Whoever set it removes it.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="a start gate's name must be lower-case letters, digits and '-'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="a start gate's name must be lower-case letters, digits and '-', starting and ending with a letter or digit"
 	Name string `json:"name"`
 }
 
@@ -177,7 +181,7 @@ type SessionWorkspace struct {
 	// the head of the pull request.
 	// +optional
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._/-]*$')",message="workspace.ref must be a plain branch, tag or commit name"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._/-]*$') && !self.contains('..')",message="workspace.ref must be a plain branch, tag or commit name: it must match ^[A-Za-z0-9][A-Za-z0-9._/-]*$ and not contain '..'"
 	Ref string `json:"ref,omitempty"`
 }
 
@@ -191,7 +195,7 @@ type RegisteredConversation struct {
 	// workingDirectory is the absolute path of the directory it was started in.
 	// +required
 	// +kubebuilder:validation:MaxLength=4096
-	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="conversation.workingDirectory must be an absolute path"
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^/[^\x00-\x1f\x7f]*$')`,message="conversation.workingDirectory must be an absolute path without control characters"
 	WorkingDirectory string `json:"workingDirectory"`
 }
 

@@ -44,7 +44,7 @@ func command() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&kubeContext, "context", "", "context of the kubeconfig (file: $KUBECONFIG)")
 	f.StringVar(&o.HostName, "host-name", "", "name of this host's SessionHost (default: the machine's host name)")
-	f.StringVar(&o.StateDir, "state-dir", "/var/lib/the-loop/agent", "the agent's own directory, absolute")
+	f.StringVar(&o.Dir, "state-dir", "/var/lib/the-loop/agent", "the agent's own directory, absolute")
 	f.StringVar(&o.Shim, "shim", "", "path of loop-shim (default: beside this program, then on PATH)")
 	f.StringVar(&o.TmuxBinary, "tmux", "", "tmux to run (default: on PATH)")
 	f.StringVar(&o.TmuxSocket, "tmux-socket", "the-loop", "name of the tmux server's socket, or its absolute path")

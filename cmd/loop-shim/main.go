@@ -31,6 +31,9 @@ exec ends with the status or the signal of what it ran, or with
 hook always ends with 0.
 `
 
+// version is what --version prints; the build sets it.
+var version = "dev"
+
 // Exit statuses of exec that are not the harness's own; the numbers are those of
 // shells and of env(1).
 const (
@@ -56,6 +59,9 @@ func run(args []string) int {
 		return runExec(args[2])
 	case role == "hook":
 		return runHook(args[2:], os.Stdin, os.Stdout)
+	case role == "--version":
+		fmt.Println("loop-shim", version)
+		return 0
 	case role == "help" || role == "--help" || role == "-h":
 		fmt.Print(usage)
 		return 0

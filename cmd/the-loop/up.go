@@ -81,7 +81,7 @@ func (o *upOptions) run(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	o.agent.StateDir, o.agent.Version, o.agent.Log = st.agent(), version, log.WithName("agent")
+	o.agent.Dir, o.agent.Version, o.agent.Log = st.agent(), version, log.WithName("agent")
 	if err := o.agent.Complete(); err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func awaitParts(ctx context.Context, group *errgroup.Group) error {
 		if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 			return err
 		}
-		return nil
+		return nil //nolint:nilerr // being stopped is no error
 	}
 }
 

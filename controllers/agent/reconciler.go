@@ -5,8 +5,10 @@ package agent
 
 import (
 	"context"
+	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/internal/session"
@@ -39,6 +40,7 @@ type sessionReconciler struct {
 	recorder events.EventRecorder
 	engine   *session.Engine
 	hostName string
+	log      logr.Logger
 	// fresh makes an empty object of the kind.
 	fresh func() sessionObject
 }
@@ -76,7 +78,7 @@ func (r *sessionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 // subject gathers what the engine needs to know.
 func (r *sessionReconciler) subject(ctx context.Context, obj sessionObject) (*session.Subject, *store, error) {
 	st := &store{client: r.client, reader: r.reader, recorder: r.recorder, obj: obj, saved: agentPart(obj.HostedStatus())}
-	s := &session.Subject{Object: obj, Store: st, Log: logf.FromContext(ctx)}
+	s := &session.Subject{Object: obj, Store: st, Log: r.log.WithValues("session", strings.ToLower(obj.SessionKind())+"/"+obj.GetNamespace()+"/"+obj.GetName())}
 	var err error
 	if s.Class, s.ClassProblem, err = r.class(ctx, obj.Placement().ClassName); err != nil {
 		return nil, nil, err

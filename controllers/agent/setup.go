@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -24,7 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
-	"github.com/theloop-dev/the-loop/internal/harness/hook"
 	"github.com/theloop-dev/the-loop/internal/session"
 )
 
@@ -67,8 +67,8 @@ func ManagerOptions(hostName string, base ctrl.Options) ctrl.Options {
 }
 
 // Setup adds the agent's reconcilers, its lister and its host's registration to a
-// manager made with ManagerOptions.
-func Setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host Host) error {
+// manager made with ManagerOptions. What happens to sessions is told to log.
+func Setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host Host, log logr.Logger) error {
 	index := func(o client.Object) []string {
 		m := o.(*api.SessionMessage)
 		if m.Status.Outcome.Final() {
@@ -79,18 +79,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host H
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &api.SessionMessage{}, pendingIndex, index); err != nil {
 		return fmt.Errorf("indexing messages: %w", err)
 	}
-	hints := &hints{client: mgr.GetClient(), log: mgr.GetLogger().WithName("hints")}
+	hints := &hints{client: mgr.GetClient(), log: log}
 	engine.Lister.Changed = hints.changed
 	engine.KnownUID = hints.known
 	for _, k := range kinds {
-		if err := setupKind(mgr, engine, host.Name, k, hints.channel(k.kind)); err != nil {
+		if err := setupKind(mgr, engine, host.Name, k, log, hints.channel(k.kind)); err != nil {
 			return err
 		}
 	}
 	if err := mgr.Add(engine.Lister); err != nil {
 		return err
 	}
-	if err := mgr.Add(&pokes{socket: engine.HookSocket, hints: hints}); err != nil {
+	if err := mgr.Add(&pokes{engine: engine, hints: hints}); err != nil {
 		return err
 	}
 	return mgr.Add(&registration{Host: host, manager: mgr})
@@ -108,10 +108,10 @@ var kinds = []kindSetup{
 	{api.KindWorkItemSession, func() sessionObject { return &api.WorkItemSession{} }, func() client.ObjectList { return &api.WorkItemSessionList{} }},
 }
 
-func setupKind(mgr ctrl.Manager, engine *session.Engine, hostName string, k kindSetup, hinted <-chan event.GenericEvent) error {
+func setupKind(mgr ctrl.Manager, engine *session.Engine, hostName string, k kindSetup, log logr.Logger, hinted <-chan event.GenericEvent) error {
 	r := &sessionReconciler{
 		client: mgr.GetClient(), reader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("theloop-agent"),
-		engine: engine, hostName: hostName, fresh: k.fresh,
+		engine: engine, hostName: hostName, fresh: k.fresh, log: log,
 	}
 	name := strings.ToLower(k.kind)
 	err := ctrl.NewControllerManagedBy(mgr).Named("agent-"+name).
@@ -196,13 +196,13 @@ func eachSession(ctx context.Context, c client.Client, k kindSetup, f func(sessi
 
 // pokes turns the pokes of hooks into hints.
 type pokes struct {
-	socket string
+	engine *session.Engine
 	hints  *hints
 }
 
 // Start implements manager.Runnable.
 func (p *pokes) Start(ctx context.Context) error {
-	poked, err := hook.Listen(ctx, p.socket)
+	poked, err := p.engine.Pokes(ctx)
 	if err != nil {
 		return fmt.Errorf("listening for hooks: %w", err)
 	}

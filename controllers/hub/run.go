@@ -43,7 +43,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		metrics = "0"
 	}
 	mgr, err := ctrl.NewManager(cfg, ManagerOptions(ctrl.Options{
-		Scheme: scheme, Logger: o.Log, HealthProbeBindAddress: o.HealthAddress,
+		Scheme: scheme, Logger: o.Log.V(1), HealthProbeBindAddress: o.HealthAddress,
 		Metrics:                       metricsserver.Options{BindAddress: metrics},
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              "theloop-controller",

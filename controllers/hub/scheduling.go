@@ -85,11 +85,12 @@ func (r *sessionReconciler) choose(ctx context.Context, obj sessionObject) (name
 	return best.name, "", nil
 }
 
-// takes reports whether a host takes one more session.
+// takes reports whether a host takes one more session. One that is silent or was never
+// heard of does not: a session is bound once and for all.
 func takes(h *api.SessionHost, selector labels.Selector, load int) bool {
 	return h.DeletionTimestamp == nil &&
 		(h.Spec.Scheduling == "" || h.Spec.Scheduling == api.HostSchedulingEnabled) &&
-		!meta.IsStatusConditionFalse(h.Status.Conditions, api.ConditionHostReady) &&
+		meta.IsStatusConditionTrue(h.Status.Conditions, api.ConditionHostReady) &&
 		selector.Matches(labels.Set(h.Labels)) &&
 		(h.Spec.MaxSessions == nil || load < int(ptr.Deref(h.Spec.MaxSessions, 0)))
 }

@@ -6,7 +6,6 @@ package delivery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -47,7 +46,10 @@ type Request struct {
 // Progress is how far a delivery came in this process: the zero Progress is right
 // after a restart, because the markers stop a repetition.
 type Progress struct {
+	// Pasted and Submitted are when this process did it, or learnt that it was done.
 	Pasted, Submitted time.Time
+	// Own means that the text was pasted at Pasted, and not at some time before.
+	Own bool
 }
 
 // Phase is where a delivery stands.
@@ -55,7 +57,8 @@ type Phase string
 
 // Phases of a delivery.
 const (
-	// Held: the gate is closed; Detail says by what.
+	// Held: the gate is closed; Detail says by what. After the paste it is the carriage
+	// return that waits.
 	Held Phase = "Held"
 	// Waiting: go on at After, or when the harness reports something.
 	Waiting Phase = "Waiting"
@@ -79,16 +82,13 @@ type Step struct {
 	Evidence time.Time
 }
 
-// ErrUnanswered means that tmux did not say whether an operation ran. The delivery
-// goes on from the markers when tmux answers again.
-var ErrUnanswered = errors.New("tmux did not answer; the delivery goes on when it does")
-
 // Advance takes a delivery as far as it goes now. Nothing is typed twice: a paste
 // and a carriage return each run only if their marker is not there yet, which the
-// tmux server itself checks in the same step.
+// tmux server itself checks in the same step. An error of the terminal that leaves open
+// whether an operation ran is passed on; the delivery goes on from the markers.
 func Advance(ctx context.Context, term Terminal, r Request, now time.Time) (Step, error) {
 	step := Step{Progress: r.Progress}
-	if taken, ok := r.State.TookSince(r.Digest, r.Created.Truncate(time.Second)); ok && !r.unpasted() {
+	if taken, ok := r.State.TookSince(r.Digest, r.since()); ok && !r.unpasted() {
 		step.Phase, step.Evidence = Submitted, taken
 		return step, nil
 	}
@@ -106,6 +106,10 @@ func Advance(ctx context.Context, term Terminal, r Request, now time.Time) (Step
 			step.Phase, step.After = Waiting, gap
 			return step, nil
 		}
+		if why := r.unsubmittable(); why != "" {
+			step.Phase, step.Detail = Held, "the text is pasted and not submitted: "+why
+			return step, nil
+		}
 		if done, err := r.submit(ctx, term, now, &step); !done || err != nil {
 			return step, err
 		}
@@ -118,6 +122,35 @@ func (r Request) unpasted() bool {
 	return r.Progress.Pasted.IsZero() && r.Session.Pasted != r.ID
 }
 
+// since is the earliest time at which evidence is of this delivery. The same text may
+// have been taken before from another message, so where this process pasted it, what is
+// older than the paste does not count.
+func (r Request) since() time.Time {
+	if r.Progress.Own {
+		return r.Progress.Pasted
+	}
+	return r.Created.Truncate(time.Second)
+}
+
+// unsubmittable says why a carriage return must not be sent into a living pane now, "" when
+// nothing speaks against it: a dialog, which may have opened since the paste, would
+// take it for its answer.
+func (r Request) unsubmittable() string {
+	pane, _ := r.Session.Pane(r.Target.PaneID)
+	switch {
+	case pane.InputOff && !pane.Dead:
+		return inputOff
+	case r.Traits.Evidence && r.State.Activity == harness.ActivityAwaitingInput:
+		return dialog + r.State.WaitingFor
+	}
+	return ""
+}
+
+const (
+	inputOff = "the pane takes no input (tmux select-pane -e turns it on)"
+	dialog   = "a dialog of the harness waits for a person: "
+)
+
 func (r Request) paste(ctx context.Context, term Terminal, now time.Time, step *Step) (bool, error) {
 	res, err := term.Paste(ctx, r.Target, r.ID, []byte(r.Text))
 	if err != nil {
@@ -125,7 +158,7 @@ func (r Request) paste(ctx context.Context, term Terminal, now time.Time, step *
 	}
 	switch res.Outcome {
 	case tmux.Done, tmux.Already:
-		step.Progress.Pasted = now
+		step.Progress.Pasted, step.Progress.Own = now, res.Outcome == tmux.Done
 		return true, nil
 	case tmux.NotReady:
 		step.Phase, step.Detail = Held, "the application has not enabled bracketed paste yet"
@@ -175,13 +208,13 @@ func Closed(r Request) string {
 	case pane.Dead:
 		return "the harness has ended"
 	case pane.InputOff:
-		return "the pane takes no input (tmux select-pane -e turns it on)"
+		return inputOff
 	case !r.Traits.Evidence:
 		return ""
 	case !r.State.Ready:
 		return "the harness has not reached its prompt yet"
 	case r.State.Activity == harness.ActivityAwaitingInput:
-		return "a dialog of the harness waits for a person: " + r.State.WaitingFor
+		return dialog + r.State.WaitingFor
 	case r.State.Activity == harness.ActivityBusy && !r.WhileBusy:
 		return "the harness is in a turn, and the session's class delivers only to an idle one"
 	}

@@ -49,7 +49,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := d.make(); err != nil {
 		return nil, err
 	}
-	lock, err := lockDir(d)
+	lock, err := lockDir(ctx, d)
 	if err != nil {
 		return nil, err
 	}

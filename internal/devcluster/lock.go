@@ -1,6 +1,7 @@
 package devcluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -32,12 +33,12 @@ func (e *LockedError) Error() string {
 
 // lockDir takes the directory's lock or fails with a *LockedError. The lock is
 // the kernel's: it ends with the process, and the file stays and means nothing.
-func lockDir(d layout) (*os.File, error) {
+func lockDir(ctx context.Context, d layout) (*os.File, error) {
 	f, err := os.OpenFile(d.lock(), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, d.explain(err)
 	}
-	switch err = tryLock(f, time.Now().Add(endingWait)); {
+	switch err = tryLock(ctx, f); {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		locked := &LockedError{Dir: string(d), PID: readPID(f)}
 		_ = f.Close()
@@ -63,14 +64,18 @@ func lockDir(d layout) (*os.File, error) {
 const endingWait = 2 * time.Second
 
 // tryLock takes the lock on f. It waits for a holder that is about to be gone,
-// at most until the deadline, and for no other.
-func tryLock(f *os.File, deadline time.Time) error {
+// at most for endingWait or until ctx ends, and for no other.
+func tryLock(ctx context.Context, f *os.File) error {
+	ctx, cancel := context.WithTimeout(ctx, endingWait)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
-		case !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline):
+		case !errors.Is(err, unix.EWOULDBLOCK):
 			return err
 		}
 		if pid := readPID(f); pid != 0 {
@@ -78,7 +83,11 @@ func tryLock(f *os.File, deadline time.Time) error {
 				return err
 			}
 		}
-		time.Sleep(10 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
 	}
 }
 

@@ -51,11 +51,10 @@ func inspect(pid int) (record, state, error) {
 	if fields[0] == "Z" || fields[0] == "X" {
 		// The first thread is a zombie; as long as there are others, files and
 		// sockets are still open.
-		tasks, err := os.ReadDir(filepath.Join(proc, "task"))
-		if err != nil || len(tasks) <= 1 {
-			return r, stateGone, nil
+		if tasks, err := os.ReadDir(filepath.Join(proc, "task")); err == nil && len(tasks) > 1 {
+			return r, stateEnding, nil
 		}
-		return r, stateEnding, nil
+		return r, stateGone, nil
 	}
 	exe, err := os.Readlink(filepath.Join(proc, "exe"))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {

@@ -38,11 +38,11 @@ func Processes(dir string) ([]Process, error) {
 	}
 	var out []Process
 	for _, name := range []string{apiserverName, etcdName} {
-		rec, err := readRecord(layout(dir), name)
+		rec, ok, err := readRecord(layout(dir), name)
 		if err != nil {
 			return nil, err
 		}
-		if rec != nil && rec.alive() {
+		if ok && rec.alive() {
 			out = append(out, Process{Name: name, PID: rec.PID})
 		}
 	}
@@ -62,7 +62,7 @@ func StopProcesses(ctx context.Context, dir string) ([]Process, error) {
 	if _, err := os.Stat(d.lock()); errors.Is(err, os.ErrNotExist) {
 		return nil, nil // nothing ever ran here: do not make a lock file
 	}
-	lock, err := lockDir(d)
+	lock, err := lockDir(ctx, d)
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +74,11 @@ func StopProcesses(ctx context.Context, dir string) ([]Process, error) {
 func endRecorded(ctx context.Context, d layout) ([]Process, error) {
 	var ended []Process
 	for _, name := range []string{apiserverName, etcdName} {
-		rec, err := readRecord(d, name)
+		rec, ok, err := readRecord(d, name)
 		if err != nil {
 			return ended, err
 		}
-		if rec == nil {
+		if !ok {
 			continue
 		}
 		did, err := rec.end(ctx)
@@ -155,21 +155,18 @@ const (
 	stateRunning              // it runs
 )
 
-// readRecord returns the record of a child; nil when there is none. One that
-// cannot be parsed identifies nothing and counts as none.
-func readRecord(d layout, name string) (*record, error) {
+// readRecord returns the record of a child; ok is false when there is none. One
+// that cannot be parsed identifies nothing and counts as none.
+func readRecord(d layout, name string) (r record, ok bool, err error) {
 	b, err := os.ReadFile(d.record(name))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, nil
+		return record{}, false, nil
 	}
 	if err != nil {
-		return nil, d.explain(err)
+		return record{}, false, d.explain(err)
 	}
-	var r record
-	if json.Unmarshal(b, &r) != nil || r.PID <= 1 {
-		return nil, nil
-	}
-	return &r, nil
+	ok = json.Unmarshal(b, &r) == nil && r.PID > 1
+	return r, ok, nil
 }
 
 // writeRecord records the child pid, unless it has ended already.
@@ -194,7 +191,7 @@ func writeRecord(d layout, name string, pid int) error {
 
 // removeRecord forgets the child pid once it is gone.
 func removeRecord(d layout, name string, pid int) {
-	if r, err := readRecord(d, name); err == nil && r != nil && r.PID == pid {
+	if r, ok, err := readRecord(d, name); err == nil && ok && r.PID == pid {
 		_ = os.Remove(d.record(name))
 	}
 }

@@ -99,7 +99,7 @@ var _ = Describe("What a crash leaves", func() {
 	It("is ended by StopProcesses, by force if need be, and nothing else is", func(ctx SpecContext) {
 		d := layout(newDir())
 		Expect(d.make()).To(Succeed())
-		lock, err := lockDir(d)
+		lock, err := lockDir(ctx, d)
 		Expect(err).NotTo(HaveOccurred())
 		unlockDir(lock)
 		obedient, bystander := sleeper(), sleeper()
@@ -128,7 +128,7 @@ var _ = Describe("What a crash leaves", func() {
 		func(ctx SpecContext, change func(*record)) {
 			d := layout(newDir())
 			Expect(d.make()).To(Succeed())
-			lock, err := lockDir(d)
+			lock, err := lockDir(ctx, d)
 			Expect(err).NotTo(HaveOccurred())
 			unlockDir(lock)
 			cmd := sleeper()

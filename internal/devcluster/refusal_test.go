@@ -144,7 +144,7 @@ var _ = Describe("A start that is refused", func() {
 		_, err := Start(cancelled, o)
 		Expect(err).To(MatchError(context.Canceled))
 		Expect(Processes(o.Dir)).To(BeEmpty())
-		lock, err := lockDir(layout(o.Dir))
+		lock, err := lockDir(ctx, layout(o.Dir))
 		Expect(err).NotTo(HaveOccurred())
 		unlockDir(lock)
 	}, NodeTimeout(time.Minute))

@@ -235,13 +235,12 @@ func Decide(in Input) Plan {
 // stop ends the harness, then retains or closes the terminal session.
 func (in Input) stop() Plan {
 	switch in.Holder {
-	case HolderLiveOurs, HolderShared:
+	case HolderLiveOurs:
 		if in.KeepSession && !in.KillHarness && in.StopRequested.IsZero() {
 			return in.closed("the terminal session is retained with its harness running, as the class says")
 		}
-		if in.Holder == HolderLiveOurs {
-			return in.terminate("the harness is being ended")
-		}
+		return in.terminate("the harness is being ended")
+	case HolderShared:
 		// No sweep: it would end what runs in the person's pane.
 		return in.closed("the harness has ended; a pane that a person opened keeps the terminal session")
 	case HolderDeadOurs:
@@ -253,7 +252,7 @@ func (in Input) stop() Plan {
 		}
 		return in.closed("the terminal session is retained to be read")
 	case HolderAbsent:
-		if in.Started && !in.Swept {
+		if in.sweepDue() {
 			return in.act(ActionSweep, api.ReasonStopping, "ending what the harness left behind")
 		}
 		return in.closed("there is no terminal session")
@@ -285,10 +284,11 @@ func (in Input) cleanUp() Plan {
 	case HolderShared, HolderDeadOurs:
 		return in.act(ActionKillSession, api.ReasonStopping, "closing the terminal session")
 	}
-	if in.Started && !in.Swept {
+	if in.sweepDue() {
 		return in.act(ActionSweep, api.ReasonStopping, "ending what the harness left behind")
 	}
-	if !in.Closed {
+	// A session that was stopped before is closed, and still has its record of the host.
+	if !in.Closed || in.Started || in.Intended {
 		return in.act(ActionCleanUp, api.ReasonCleanedUp, "removing what is left on the host")
 	}
 	p := in.wait(api.ReasonCleanedUp, "everything on the host was removed", 0)
@@ -298,11 +298,8 @@ func (in Input) cleanUp() Plan {
 
 // run keeps the session running.
 func (in Input) run() Plan {
-	switch in.Holder {
-	case HolderLiveOurs:
+	if in.Holder == HolderLiveOurs {
 		return in.live()
-	case HolderShared:
-		return in.wait(api.ReasonExited, "the harness has ended, and a pane that a person opened keeps its terminal session: close that pane to have it started again", 0)
 	}
 	if len(in.Gates) > 0 {
 		return in.wait(api.ReasonGated, fmt.Sprintf("not started while spec.startGates holds %v", in.Gates), 0)
@@ -325,9 +322,9 @@ func (in Input) live() Plan {
 		p := in.wait(api.ReasonRunning, fmt.Sprintf("left running although spec.startGates holds %v", in.Gates), 0)
 		p.Running = metav1.ConditionTrue
 		return p
-	case in.RestartRequested:
+	case in.RestartRequested && in.Obstacle == nil:
 		return in.terminate("a restart was asked for")
-	case in.Resume == ResumePending:
+	case in.Resume == ResumePending && (in.ProbeUntil.IsZero() || until(in.Now, in.ProbeUntil) > 0):
 		p := in.wait(api.ReasonStarting, "a resume was started and is not proved yet", until(in.Now, in.ProbeUntil))
 		p.Running = metav1.ConditionTrue
 		return p
@@ -337,7 +334,17 @@ func (in Input) live() Plan {
 
 // serve hands a running harness its messages.
 func (in Input) serve() Plan {
-	p := Plan{Action: ActionNone, Running: metav1.ConditionTrue, Reason: api.ReasonRunning, Message: "the session runs", Messages: MessagesWait}
+	p := in.wait(api.ReasonRunning, "the session runs", 0)
+	if in.RestartRequested {
+		p.Message += "; the restart that was asked for waits, because it could not be started again: " + in.Obstacle.Message
+		p.Requeue = unknownRequeue
+	}
+	if in.Delivery == api.DeliveryPolicyHold && in.MessageDue {
+		p.Message += "; messages wait because spec.deliveryPolicy is Hold"
+	}
+	if in.Delivery == api.DeliveryPolicyHold {
+		p.Message = "the session runs, and its messages are held: spec.deliveryPolicy is Hold"
+	}
 	if in.Delivery != api.DeliveryPolicyDeliver {
 		return p
 	}
@@ -345,7 +352,8 @@ func (in Input) serve() Plan {
 	if !in.MessageDue {
 		return p
 	}
-	if !in.ArgsDiffer {
+	// What could not be started again is not ended.
+	if !in.ArgsDiffer || in.Obstacle != nil {
 		p.Action = ActionDeliver
 		return p
 	}
@@ -372,13 +380,10 @@ func (in Input) startDue() (bool, Plan) {
 	}
 	switch in.Restart {
 	case api.RestartPolicyAlways:
-		if wait := until(in.Now, in.BackoffUntil); wait > 0 {
-			return false, in.wait(api.ReasonCrashLoop, "the harness keeps ending; it is started again at "+in.BackoffUntil.UTC().Format(time.RFC3339), wait)
-		}
-		return true, Plan{}
+		return in.backedOff()
 	case api.RestartPolicyOnMessage:
 		if in.MessageDue && in.Delivery == api.DeliveryPolicyDeliver {
-			return true, Plan{}
+			return in.backedOff()
 		}
 		return false, in.wait(api.ReasonExited, "the harness ended; the next message starts it again", 0)
 	}
@@ -387,12 +392,23 @@ func (in Input) startDue() (bool, Plan) {
 	return false, p
 }
 
+// backedOff lets an automatic start go when its delay is over. A message that waits for
+// a harness that ends at once would else start it without end.
+func (in Input) backedOff() (bool, Plan) {
+	if wait := until(in.Now, in.BackoffUntil); wait > 0 {
+		return false, in.wait(api.ReasonCrashLoop, "the harness keeps ending; it is started again at "+in.BackoffUntil.UTC().Format(time.RFC3339), wait)
+	}
+	return true, Plan{}
+}
+
 // start makes the name free and spawns.
 func (in Input) start() Plan {
 	if in.Obstacle != nil {
 		return in.wait(in.Obstacle.Reason, in.Obstacle.Message, unknownRequeue)
 	}
 	switch in.Holder {
+	case HolderShared:
+		return in.wait(api.ReasonExited, "the harness has ended, and a pane that a person opened keeps its terminal session: close that pane to have it started again", 0)
 	case HolderLiveForeign, HolderLiveOther:
 		return in.wait(api.ReasonOccupied, in.HolderDetail, 0)
 	case HolderDeadOther:
@@ -403,7 +419,7 @@ func (in Input) start() Plan {
 	case HolderDeadForeign:
 		return in.clear()
 	case HolderAbsent:
-		if in.Started && !in.Intended && !in.Swept {
+		if in.sweepDue() {
 			return in.act(ActionSweep, api.ReasonStarting, "ending what the harness left behind")
 		}
 	case HolderDeadOurs:
@@ -417,7 +433,11 @@ func (in Input) start() Plan {
 
 func (in Input) clear() Plan {
 	if in.ClearFailed {
-		return in.wait(api.ReasonOccupied, "the dead terminal session of this name could not be cleared: "+in.HolderDetail, 0)
+		why := "the dead terminal session of this name could not be cleared"
+		if in.HolderDetail != "" {
+			why += ": " + in.HolderDetail
+		}
+		return in.wait(api.ReasonOccupied, why, 0)
 	}
 	return in.act(ActionClear, api.ReasonStarting, "clearing the dead terminal session of this name")
 }
@@ -428,7 +448,8 @@ func (in Input) spawn() Plan {
 	switch {
 	case in.Intended:
 		p.Mode = in.IntendedMode
-	case in.Resume == ResumePending:
+	case in.Resume == ResumePending && in.StopRequested.IsZero() && !in.Closed:
+		// It ended by itself. One that we ended before it was proved has not failed.
 		p.Mode, p.NewConversation, p.ResumeFailed = api.LaunchFresh, true, true
 	case (in.Started || in.Registered) && in.CanResume:
 		p.Mode = api.LaunchResume
@@ -450,6 +471,11 @@ func (in Input) terminate(why string) Plan {
 	p.Requeue = killRequeue
 	return p
 }
+
+// sweepDue reports whether processes of an earlier launch may be left outside the
+// terminal. A launch that never came to be seen may have left some, too: the terminal
+// server can end right behind it.
+func (in Input) sweepDue() bool { return (in.Started || in.Intended) && !in.Swept }
 
 func (in Input) act(a Action, reason, message string) Plan {
 	return Plan{Action: a, Running: in.running(), Reason: reason, Message: message, Messages: MessagesWait}

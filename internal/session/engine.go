@@ -79,6 +79,8 @@ type Engine struct {
 	HostName string
 	// Dir is the agent's state directory, absolute. Each session has a directory in it.
 	Dir string
+	// Tmux says which terminal server it is.
+	Tmux api.HostTmux
 	// Shim is the absolute path of the pane process and hook binary.
 	Shim string
 	// HookSocket is where hooks poke the agent.

@@ -44,10 +44,10 @@ type Record struct {
 // object of this host.
 func Sight(snap tmux.Snapshot, rec Record, names Names, known func(uid string) bool, hints Hints) Sighting {
 	if mine := snap.ByUID(rec.UID); len(mine) > 0 {
-		return sightOurs(mine, rec)
+		return sightOurs(mine, rec, snap.Epoch)
 	}
 	if s, ok := unstamped(snap, rec); ok {
-		return sightOurs([]tmux.Session{s}, rec)
+		return sightOurs([]tmux.Session{s}, rec, snap.Epoch)
 	}
 	candidates := []string{names.Preferred, names.Disambiguated}
 	if rec.Target == names.Disambiguated {
@@ -78,38 +78,56 @@ func unstamped(snap tmux.Snapshot, rec Record) (tmux.Session, bool) {
 	return tmux.Session{}, false
 }
 
-// sightOurs chooses among the sessions with our UID: the launch on record first,
-// then one that lives.
-func sightOurs(mine []tmux.Session, rec Record) Sighting {
-	best, live := mine[0], 0
-	for _, s := range mine {
+// sightOurs chooses among the sessions with our UID: one in which the harness lives
+// first, then one that lives at all, and among equals the launch on record. So a dead
+// session never hides a live one, which would be ended by what is done to the dead.
+func sightOurs(mine []tmux.Session, rec Record, epoch tmux.Epoch) Sighting {
+	var best Sighting
+	live := 0
+	for i, s := range mine {
 		if s.Live() {
 			live++
 		}
-		switch {
-		case s.Generation == rec.LaunchID && best.Generation != rec.LaunchID,
-			s.Live() && !best.Live() && best.Generation != rec.LaunchID:
-			best = s
+		next := Sighting{Name: s.Name, Session: s, Pane: harnessPane(s, rec, epoch)}
+		next.Holder = holderOf(next.Pane, s)
+		if i == 0 || better(next, best, rec) {
+			best = next
 		}
 	}
-	out := Sighting{Name: best.Name, Session: best, Twins: max(0, live-1)}
-	out.Pane = harnessPane(best, rec)
-	switch {
-	case !out.Pane.Dead:
-		out.Holder = HolderLiveOurs
-	case best.Live():
-		out.Holder = HolderShared
-	default:
-		out.Holder = HolderDeadOurs
+	if best.Session.Live() {
+		live--
 	}
-	return out
+	best.Twins = live
+	return best
 }
 
-// harnessPane is the recorded pane, else the first: the one tmux made when the
-// session was created has the lowest id.
-func harnessPane(s tmux.Session, rec Record) tmux.Pane {
-	if p, ok := s.Pane(rec.PaneID); ok && s.Generation == rec.LaunchID {
-		return p
+func holderOf(harness tmux.Pane, s tmux.Session) Holder {
+	switch {
+	case !harness.Dead:
+		return HolderLiveOurs
+	case s.Live():
+		return HolderShared
+	}
+	return HolderDeadOurs
+}
+
+// better reports whether a is to be preferred to b.
+func better(a, b Sighting, rec Record) bool {
+	if a.Holder != b.Holder {
+		return a.Holder == HolderLiveOurs || a.Holder == HolderShared && b.Holder == HolderDeadOurs
+	}
+	return rec.LaunchID != "" && a.Session.Generation == rec.LaunchID && b.Session.Generation != rec.LaunchID
+}
+
+// harnessPane is the pane on record. Where the record is not of this session it is the
+// first: the one tmux made when the session was created has the lowest id.
+func harnessPane(s tmux.Session, rec Record, epoch tmux.Epoch) tmux.Pane {
+	if rec.PaneID != "" && rec.Epoch == epoch.String() && (s.UID == "" || s.Generation == rec.LaunchID) {
+		if p, ok := s.Pane(rec.PaneID); ok {
+			return p
+		}
+		// It was closed. What is left was opened by a person: nothing may be typed into it.
+		return tmux.Pane{ID: rec.PaneID, Dead: true}
 	}
 	if len(s.Panes) == 0 {
 		return tmux.Pane{Dead: true}

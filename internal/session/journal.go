@@ -17,9 +17,12 @@ func (t *turn) journalPath(launch string) string {
 // launches stay known: a delivery that a crash interrupted is recognised by them.
 func (t *turn) readJournal() error {
 	t.state = harness.State{}
-	a, err := harness.Get(t.status.Harness)
-	if t.status.Launch == nil || err != nil || !a.Traits().Evidence {
+	if t.status.Launch == nil || !t.evidence() {
 		return nil
+	}
+	a, err := harness.Get(t.status.Harness)
+	if err != nil {
+		return t.fail("reading the hook journal", err)
 	}
 	j := &t.mem.journal
 	if path := t.journalPath(t.status.Launch.ID); j.path != path {

@@ -105,7 +105,7 @@ func (e *Engine) findBinary(configured, standard string) (string, error) {
 	}
 	path, err := e.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("%s is not an executable on the agent's host (%v): install it, or set harness.binary of the class", name, err)
+		return "", fmt.Errorf("%s is not an executable on the agent's host: install it, or set harness.binary of the class: %w", name, err)
 	}
 	return filepath.Abs(path)
 }

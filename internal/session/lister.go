@@ -25,8 +25,8 @@ type Source interface {
 type Lister struct {
 	// Source of snapshots.
 	Source Source
-	// Interval between listings; stretched when one takes more than a twentieth of it.
-	// 0 is one second.
+	// Interval between listings; stretched, up to 5 seconds, when one takes more than a
+	// twentieth of it. 0 is one second.
 	Interval time.Duration
 	// Changed is told the UIDs and names of sessions that differ from the listing
 	// before. all is true when everything may have changed: the first answer, another
@@ -37,7 +37,12 @@ type Lister struct {
 	mu   sync.Mutex
 	last tmux.Snapshot
 	err  error
+	// newest is when the listing began that last and err come from.
+	newest time.Time
 }
+
+// maxStretch bounds the interval of a host with very many sessions.
+const maxStretch = 5 * time.Second
 
 var errNotListed = errors.New("the terminal server has not been listed yet")
 
@@ -53,8 +58,15 @@ func (l *Lister) Latest() (tmux.Snapshot, error) {
 
 // Refresh lists now. The snapshot that it returns is newer than the call.
 func (l *Lister) Refresh(ctx context.Context) (tmux.Snapshot, error) {
+	began := time.Now()
 	snap, err := l.Source.Snapshot(ctx)
-	l.store(snap, err)
+	if err == nil {
+		began = snap.Taken
+	} else if ctx.Err() != nil {
+		// The caller went away: that says nothing of the terminal server.
+		return snap, err
+	}
+	l.store(began, snap, err)
 	return snap, err
 }
 
@@ -71,7 +83,10 @@ func (l *Lister) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-events:
+		case _, open := <-events:
+			if !open {
+				events = nil
+			}
 		case <-timer.C:
 		}
 		began := time.Now()
@@ -79,19 +94,24 @@ func (l *Lister) Start(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			l.Log.V(1).Info("terminal server not listed", "reason", err.Error())
 		}
-		timer.Reset(max(interval, 20*time.Since(began)))
+		next := interval
+		if err == nil {
+			next = max(interval, min(20*time.Since(began), maxStretch))
+		}
+		timer.Reset(next)
 	}
 }
 
-func (l *Lister) store(snap tmux.Snapshot, err error) {
+func (l *Lister) store(began time.Time, snap tmux.Snapshot, err error) {
 	l.mu.Lock()
-	// Two listings may overtake each other: the older one has nothing to say.
-	if err == nil && snap.Taken.Before(l.last.Taken) {
+	// Two listings may overtake each other: the older one has nothing to say, an error
+	// neither.
+	if began.Before(l.newest) {
 		l.mu.Unlock()
 		return
 	}
 	before, hadErr := l.last, l.err
-	l.err = err
+	l.err, l.newest = err, began
 	if err == nil {
 		l.last = snap
 	}
@@ -145,6 +165,10 @@ func difference(before, after tmux.Snapshot) (uids, names []string) {
 		delete(old, s.ID)
 		if !ok || !reflect.DeepEqual(b, s) {
 			note(s)
+			if ok && (b.Name != s.Name || b.UID != s.UID) {
+				// Somebody may wait for what it was.
+				note(b)
+			}
 		}
 	}
 	for _, s := range old {

@@ -115,13 +115,14 @@ func (t *turn) dispose(ctx context.Context, plan Plan) (time.Duration, error) {
 			err = t.finish(ctx, m, api.OutcomeDropped, api.ReasonDropped, "spec.deliveryPolicy of the session is Drop")
 		case MessagesRefuse:
 			err = t.finish(ctx, m, api.OutcomeRefused, api.ReasonSessionNotRunning, "the session does not run, and a message does not start it: "+plan.Message)
+		case MessagesWait:
+			if plan.Reason == api.ReasonRunning {
+				err = t.hold(ctx, m, plan.Message)
+			}
 		}
 		if err != nil {
 			return 0, err
 		}
-	}
-	if m := t.head(); m != nil && plan.Messages == MessagesWait && t.sight.Holder == HolderLiveOurs && plan.Reason == api.ReasonRunning {
-		return wait, t.hold(ctx, m, plan.Message)
 	}
 	return wait, nil
 }

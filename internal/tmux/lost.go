@@ -83,6 +83,7 @@ func (s *Server) reviveSocket(ctx context.Context, op string) (serverState, erro
 			return serverDead, nil
 		}
 		err = p.signal(syscall.SIGUSR1)
+		println("USR1 to", pid, op)
 	}
 	switch {
 	case errors.Is(err, syscall.ESRCH):

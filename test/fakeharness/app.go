@@ -246,7 +246,7 @@ func (a *app) becomeReady() {
 	}
 	a.runHooks("SessionStart", hookInput{"source": a.source, "model": a.opts.model}, func(hookResult) {
 		a.ready = true
-		a.setStatus("idle", "")
+		a.showStatus()
 		a.log.event("ready", fields{"id": a.id, "source": a.source})
 		if p := a.opts.prompt; p != "" {
 			a.submit(p)
@@ -254,8 +254,15 @@ func (a *app) becomeReady() {
 	})
 }
 
-// setStatus writes the session file when the status changed.
-func (a *app) setStatus(status, waitingFor string) {
+// showStatus writes the session file when the status changed.
+func (a *app) showStatus() {
+	status, waitingFor := "idle", ""
+	switch {
+	case a.dialog != nil:
+		status, waitingFor = "waiting", a.dialog.waitingFor
+	case a.turns.busy:
+		status = "busy"
+	}
 	if !a.ready || a.ending || a.status == status && a.waitingFor == waitingFor {
 		return
 	}

@@ -178,10 +178,10 @@ func (a *app) boxKey(k key, now time.Time) {
 		a.box.clear()
 	case keyEscape:
 		switch {
+		case a.modes.has("vim") && !a.vimNormal:
+			a.vimNormal = true
 		case a.turns.busy:
 			a.interrupt()
-		case a.modes.has("vim"):
-			a.vimNormal = true
 		}
 	case keyInterrupt:
 		a.controlC(armed)
@@ -191,7 +191,7 @@ func (a *app) boxKey(k key, now time.Time) {
 		}
 	case keyUnknown:
 		a.log.event("unknown-key", fields{"raw": []byte(k.text)})
-		if k.text == string(pasteBegin) || k.text == string(pasteEnd) {
+		if !a.framing && (k.text == string(pasteBegin) || k.text == string(pasteEnd)) {
 			a.box.add(k.text[1:], "") // brackets that nobody asked for are text
 		}
 	}
@@ -234,7 +234,7 @@ func (a *app) vimKey(k key) bool {
 	case keyPaste:
 		text, _ = clean(k.text)
 	case keyRune:
-	case keyEnter, keyInterrupt, keyEOF, keyUnknown:
+	case keyEnter, keyEscape, keyInterrupt, keyEOF, keyUnknown:
 		return false
 	default:
 		return true

@@ -32,24 +32,19 @@ func (a *app) open(d *dialog) {
 	}
 	a.dialog = d
 	a.log.event("dialog", fields{"kind": d.kind})
-	if d.waitingFor != "" {
-		a.setStatus("waiting", d.waitingFor)
-	}
+	a.showStatus()
 }
 
 // closeDialog takes the open dialog away and shows the next.
 func (a *app) closeDialog() {
 	a.dialog = nil
-	status := "idle"
-	if a.turns.busy {
-		status = "busy"
-	}
-	a.setStatus(status, "")
 	if len(a.dialogs) > 0 {
 		next := a.dialogs[0]
 		a.dialogs = a.dialogs[1:]
 		a.open(next)
+		return
 	}
+	a.showStatus()
 }
 
 // dialogKey is a key for the open dialog. A carriage return takes what is selected,

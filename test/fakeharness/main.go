@@ -16,8 +16,8 @@ import (
 	"golang.org/x/term"
 )
 
-// version is what --version prints.
-const version = "1.0.0"
+// version is what --version prints; the build sets it.
+var version = "dev"
 
 func main() { os.Exit(run(os.Args[1:])) }
 

@@ -9,8 +9,13 @@ import (
 
 // turns is what the program is at.
 type turns struct {
-	busy  bool
-	begun time.Time
+	// busy from the submission of a prompt on, running from the moment when its hook
+	// has let it pass.
+	busy, running bool
+	begun         time.Time
+	// asking are the prompts whose hooks have not answered, in order; the hook of the
+	// first one runs.
+	asking []string
 	// seq counts turns and interruptions: what a timer of an earlier one brings is
 	// dropped.
 	seq   int
@@ -119,33 +124,47 @@ func (a *app) prompt(text string) {
 	if a.modes.has("crash-at-prompt") {
 		crash()
 	}
-	wasBusy := a.turns.busy
-	if wasBusy {
+	if a.turns.busy {
 		a.conv.enqueue(text)
 		a.notice = "queued: " + excerpt(text, 60)
 	} else {
 		a.beBusy()
 	}
+	a.turns.asking = append(a.turns.asking, text)
+	if len(a.turns.asking) == 1 {
+		a.askHooks()
+	}
+}
+
+// askHooks runs the hook of the first prompt that waits for it, and then of the
+// next, so that prompts keep their order.
+func (a *app) askHooks() {
+	if len(a.turns.asking) == 0 {
+		return
+	}
+	text := a.turns.asking[0]
 	a.runHooks("UserPromptSubmit", hookInput{"prompt": text}, func(r hookResult) {
+		a.turns.asking = a.turns.asking[1:]
 		switch {
 		case r.blocked:
 			a.scr.add(entry{marker: "  ", style: styleWarn, text: strings.TrimSpace("operation blocked by hook " + r.reason)})
-			if !wasBusy {
+			if !a.turns.running && len(a.turns.asking) == 0 {
 				a.nextOrIdle()
 			}
-		case wasBusy && a.turns.busy:
+		case a.turns.running:
 			a.turns.queue = append(a.turns.queue, queued{text, false})
 		default:
 			a.beBusy()
 			a.startTurn(text)
 		}
+		a.askHooks()
 	})
 }
 
 func (a *app) beBusy() {
 	a.turns.busy, a.turns.begun = true, time.Now()
 	a.turns.seq++
-	a.setStatus("busy", "")
+	a.showStatus()
 	if d, ok := a.modes.numberOr("indicator-late", 20000); ok {
 		a.after(time.Duration(d)*time.Millisecond, func() {})
 	}
@@ -156,6 +175,7 @@ const userLate = 450 * time.Millisecond
 
 // startTurn begins a turn with one user text.
 func (a *app) startTurn(text string) {
+	a.turns.running = true
 	if _, ok := a.modes.take("new-id"); ok {
 		a.mintID()
 	}
@@ -314,6 +334,7 @@ func (t *turns) flush(a *app) {
 // nextOrIdle begins the turn with what was queued (all prompts up to the next
 // command as one text, without a second hook), or goes idle.
 func (a *app) nextOrIdle() {
+	a.turns.running = false
 	for len(a.turns.queue) > 0 && a.turns.queue[0].command {
 		c := a.turns.queue[0]
 		a.turns.queue = a.turns.queue[1:]
@@ -335,7 +356,7 @@ func (a *app) nextOrIdle() {
 		return
 	}
 	a.turns.busy = false
-	a.setStatus("idle", "")
+	a.showStatus()
 	seq := a.turns.seq
 	a.after(a.modes.millisOr("idle-after", time.Minute), func() {
 		if seq == a.turns.seq && !a.turns.busy && a.dialog == nil && a.ready {

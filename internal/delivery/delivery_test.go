@@ -1,0 +1,280 @@
+package delivery_test
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/theloop-dev/the-loop/internal/delivery"
+	"github.com/theloop-dev/the-loop/internal/harness"
+	"github.com/theloop-dev/the-loop/internal/tmux"
+)
+
+var _ = Describe("Advance", func() {
+	var p *pane
+	BeforeEach(func() { p = &pane{} })
+
+	// advance takes one step and checks that nothing was typed twice.
+	advance := func(r delivery.Request, now time.Time) delivery.Step {
+		GinkgoHelper()
+		step, err := delivery.Advance(context.Background(), p, r, now)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(p.bodies).To(BeNumerically("<=", 1))
+		Expect(p.returns).To(BeNumerically("<=", 1))
+		Expect(p.wrong).To(BeEmpty())
+		return step
+	}
+	with := func(progress delivery.Progress) func(*delivery.Request) {
+		return func(r *delivery.Request) { r.Progress = progress }
+	}
+
+	It("goes from paste over the gap to the carriage return, and waits for the evidence", func() {
+		step := advance(request(p), noon)
+		Expect(step.Phase).To(Equal(delivery.Waiting))
+		Expect(step.After).To(Equal(traits.SubmitGap))
+		Expect([]int{p.bodies, p.returns}).To(Equal([]int{1, 0}), "never in one go: the return would be taken for a part of the paste")
+
+		early := advance(request(p, with(step.Progress)), noon.Add(traits.SubmitGap/4))
+		Expect(early.After).To(Equal(traits.SubmitGap * 3 / 4))
+		Expect(p.returns).To(BeZero())
+
+		now := noon.Add(traits.SubmitGap)
+		step = advance(request(p, with(step.Progress)), now)
+		Expect([]int{p.bodies, p.returns}).To(Equal([]int{1, 1}))
+		Expect(step.Phase).To(Equal(delivery.Waiting))
+		Expect(step.After).To(Equal(traits.TakenWithin))
+		Expect(step.Progress).To(Equal(delivery.Progress{Pasted: noon, Submitted: now, Own: true}))
+
+		at := now.Add(time.Second)
+		step = advance(request(p, with(step.Progress), took(at)), at)
+		Expect(step.Phase).To(Equal(delivery.Submitted))
+		Expect(step.Evidence).To(Equal(at))
+	})
+
+	It("submits at once where the harness needs no gap", func() {
+		step := advance(request(p, func(r *delivery.Request) { r.Traits.SubmitGap = 0 }), noon)
+		Expect(step.Phase).To(Equal(delivery.Waiting))
+		Expect([]int{p.bodies, p.returns}).To(Equal([]int{1, 1}))
+	})
+
+	DescribeTable("the gate: nothing is typed, and it is said why", func(why string, change func(*pane, *delivery.Request)) {
+		r := request(p)
+		change(p, &r)
+		step := advance(r, noon)
+		Expect(step.Phase).To(Equal(delivery.Held))
+		Expect(step.Detail).To(ContainSubstring(why))
+		Expect(step.Progress).To(BeZero())
+		Expect([]int{p.bodies, p.returns}).To(Equal([]int{0, 0}))
+	},
+		Entry("P11: the harness has not reached its prompt", "not reached its prompt", func(_ *pane, r *delivery.Request) { r.State.Ready = false }),
+		Entry("P51: a dialog is open", "a dialog of the harness waits for a person: permission for Bash", func(_ *pane, r *delivery.Request) {
+			r.State.Activity, r.State.WaitingFor = harness.ActivityAwaitingInput, "permission for Bash"
+		}),
+		Entry("busy, and the class delivers to idle ones only", "in a turn", func(_ *pane, r *delivery.Request) {
+			r.State.Activity, r.WhileBusy = harness.ActivityBusy, false
+		}),
+		Entry("the pane is gone from the listing", "gone", func(p *pane, r *delivery.Request) { p.gone = true; r.Session = p.seen() }),
+		Entry("the harness has ended", "has ended", func(p *pane, r *delivery.Request) { p.dead = true; r.Session = p.seen() }),
+		Entry("a person switched the pane's input off", "select-pane -e", func(p *pane, r *delivery.Request) { p.inputOff = true; r.Session = p.seen() }),
+		Entry("P44: the listing is older than the end of the pane, and the server refuses", "Gone", func(p *pane, _ *delivery.Request) { p.gone = true }),
+		Entry("P44: the same for a pane that is dead", "Refused", func(p *pane, _ *delivery.Request) { p.dead = true }),
+		Entry("P43: another pane than the recorded one", "gone", func(_ *pane, r *delivery.Request) { r.Target.PaneID = "%2" }),
+		Entry("P44: another life of the server", "Refused", func(_ *pane, r *delivery.Request) { r.Target.Epoch.StartTime++ }),
+		Entry("the application has not switched bracketed paste on", "bracketed paste", func(p *pane, _ *delivery.Request) { p.plain = true }),
+		Entry("a harness without evidence is still not typed into when it has ended", "has ended", func(p *pane, r *delivery.Request) {
+			r.Traits, r.State = harness.Traits{}, harness.State{}
+			p.dead = true
+			r.Session = p.seen()
+		}),
+	)
+
+	DescribeTable("the gate is open", func(change func(*delivery.Request)) {
+		Expect(advance(request(p, change), noon).Phase).To(Equal(delivery.Waiting))
+		Expect(p.bodies).To(Equal(1))
+	},
+		Entry("busy, where the class delivers to busy ones", func(r *delivery.Request) { r.State.Activity = harness.ActivityBusy }),
+		Entry("ready, and no word on what it does", func(r *delivery.Request) { r.State.Activity = harness.ActivityUnknown }),
+		Entry("no evidence to wait for", func(r *delivery.Request) { r.Traits.Evidence, r.State = false, harness.State{} }),
+	)
+
+	It("goes on when the gate opens", func() {
+		p.plain = true
+		Expect(advance(request(p), noon).Phase).To(Equal(delivery.Held))
+		p.plain = false
+		Expect(advance(request(p), noon).Phase).To(Equal(delivery.Waiting))
+		Expect(p.bodies).To(Equal(1))
+	})
+
+	DescribeTable("between the paste and the carriage return, which would answer a dialog",
+		func(why string, close, open func(*pane, *delivery.Request)) {
+			step := advance(request(p), noon)
+			now := noon.Add(traits.SubmitGap)
+			r := request(p, with(step.Progress))
+			close(p, &r)
+			held := advance(r, now)
+			Expect(held.Phase).To(Equal(delivery.Held))
+			Expect(held.Detail).To(And(ContainSubstring("pasted and not submitted"), ContainSubstring(why)))
+			Expect(held.Progress).To(Equal(step.Progress))
+			Expect(p.returns).To(BeZero())
+
+			r = request(p, with(held.Progress))
+			open(p, &r)
+			Expect(advance(r, now.Add(time.Hour)).Phase).To(Equal(delivery.Waiting))
+			Expect([]int{p.bodies, p.returns}).To(Equal([]int{1, 1}))
+		},
+		Entry("a dialog opens", "permission for Edit", func(_ *pane, r *delivery.Request) {
+			r.State.Activity, r.State.WaitingFor = harness.ActivityAwaitingInput, "permission for Edit"
+		}, func(*pane, *delivery.Request) {}),
+		Entry("the input is switched off", "select-pane -e", func(p *pane, r *delivery.Request) { p.inputOff = true; r.Session = p.seen() },
+			func(p *pane, r *delivery.Request) { p.inputOff = false; r.Session = p.seen() }),
+	)
+
+	It("a restart does not open a dialog's gate", func() {
+		p.pasted = id
+		r := request(p, func(r *delivery.Request) { r.State.Activity = harness.ActivityAwaitingInput })
+		Expect(advance(r, noon).Phase).To(Equal(delivery.Held))
+		Expect(p.returns).To(BeZero())
+	})
+
+	Describe("after a crash, from the markers alone (the zero Progress)", func() {
+		It("before the paste: pastes", func() {
+			Expect(advance(request(p), noon).Phase).To(Equal(delivery.Waiting))
+			Expect(p.bodies).To(Equal(1))
+		})
+		It("after the paste: submits, and pastes no second time", func() {
+			p.pasted = id
+			Expect(advance(request(p), noon).Phase).To(Equal(delivery.Waiting))
+			Expect([]int{p.bodies, p.returns}).To(Equal([]int{0, 1}))
+		})
+		It("after the paste, which the listing does not show yet: the server says so", func() {
+			old := p.seen()
+			p.pasted = id
+			step := advance(request(p, func(r *delivery.Request) { r.Session = old }), noon)
+			Expect(step.Phase).To(Equal(delivery.Waiting))
+			Expect(step.After).To(Equal(traits.SubmitGap), "how long ago it was pasted is not known")
+			Expect(p.bodies).To(BeZero())
+		})
+		It("after the carriage return: waits for the evidence anew", func() {
+			p.pasted, p.submitted = id, id
+			step := advance(request(p), noon)
+			Expect(step.Phase).To(Equal(delivery.Waiting))
+			Expect(step.After).To(Equal(traits.TakenWithin))
+			Expect([]int{p.bodies, p.returns}).To(Equal([]int{0, 0}))
+		})
+		It("with the evidence there: is done, and types nothing", func() {
+			p.pasted, p.submitted = id, id
+			step := advance(request(p, took(noon.Add(-time.Second))), noon)
+			Expect(step.Phase).To(Equal(delivery.Submitted))
+			Expect([]int{p.bodies, p.returns}).To(Equal([]int{0, 0}))
+		})
+		It("when a person pressed Enter meanwhile: is done, and types nothing", func() {
+			p.pasted = id
+			Expect(advance(request(p, took(noon.Add(-time.Second))), noon).Phase).To(Equal(delivery.Submitted))
+			Expect(p.returns).To(BeZero())
+		})
+		It("with the pane gone: is lost, and types nothing", func() {
+			p.pasted, p.gone = id, true
+			Expect(advance(request(p), noon).Phase).To(Equal(delivery.Lost))
+			Expect([]int{p.bodies, p.returns}).To(Equal([]int{0, 0}))
+		})
+		It("with another delivery pasted since: is lost, and types nothing", func() {
+			p.pasted = "message-2"
+			r := request(p, with(delivery.Progress{Pasted: noon.Add(-time.Hour)}))
+			Expect(advance(r, noon).Phase).To(Equal(delivery.Lost))
+			Expect([]int{p.bodies, p.returns}).To(Equal([]int{0, 0}))
+		})
+	})
+
+	Describe("evidence", func() {
+		It("counts when the message is as old as the second in which it was created", func() {
+			p.pasted = id
+			created := noon.Add(900 * time.Millisecond)
+			r := request(p, took(noon.Add(100*time.Millisecond)), func(r *delivery.Request) { r.Created = created })
+			Expect(advance(r, noon.Add(time.Minute)).Phase).To(Equal(delivery.Submitted))
+		})
+		It("older than the message is of another one", func() {
+			p.pasted = id
+			Expect(advance(request(p, took(noon.Add(-time.Hour))), noon).Phase).To(Equal(delivery.Waiting))
+			Expect(p.returns).To(Equal(1))
+		})
+		It("without a paste is of another one: the text is pasted", func() {
+			Expect(advance(request(p, took(noon.Add(-time.Second))), noon).Phase).To(Equal(delivery.Waiting))
+			Expect(p.bodies).To(Equal(1))
+		})
+		It("of an equal text taken just before does not stand for this one", func() {
+			before := took(noon.Add(-time.Millisecond)) // the message before had the same text
+			step := advance(request(p, before), noon)
+			now := noon.Add(traits.SubmitGap)
+			step = advance(request(p, before, with(step.Progress)), now)
+			Expect(step.Phase).To(Equal(delivery.Waiting))
+			Expect(p.returns).To(Equal(1), "it is submitted all the same")
+			Expect(advance(request(p, before, with(step.Progress)), now.Add(traits.TakenWithin)).Phase).To(Equal(delivery.Typed))
+			Expect(advance(request(p, before, took(now), with(step.Progress)), now).Phase).To(Equal(delivery.Submitted))
+		})
+		It("of another text is of another message", func() {
+			p.pasted, p.submitted = id, id
+			r := request(p, func(r *delivery.Request) { r.State.Taken = []harness.Taken{{Digest: "another", Time: noon}} })
+			Expect(advance(r, noon).Phase).To(Equal(delivery.Waiting))
+		})
+		It("P45: late is none: it is typed, and nothing is sent again", func() {
+			progress := delivery.Progress{Pasted: noon, Submitted: noon}
+			p.pasted, p.submitted = id, id
+			almost := advance(request(p, with(progress)), noon.Add(traits.TakenWithin-1))
+			Expect(almost.Phase).To(Equal(delivery.Waiting))
+			Expect(almost.After).To(Equal(time.Duration(1)))
+			step := advance(request(p, with(progress)), noon.Add(traits.TakenWithin))
+			Expect(step.Phase).To(Equal(delivery.Typed))
+			Expect(step.Detail).To(ContainSubstring("attach and look"))
+			Expect([]int{p.bodies, p.returns}).To(Equal([]int{0, 0}))
+		})
+		It("P10: none to be had is typed, never success", func() {
+			r := request(p, func(r *delivery.Request) { r.Traits = harness.Traits{}; r.State = harness.State{} })
+			step := advance(r, noon)
+			Expect(step.Phase).To(Equal(delivery.Typed))
+			Expect([]int{p.bodies, p.returns}).To(Equal([]int{1, 1}))
+		})
+	})
+
+	Describe("tmux does not answer", func() {
+		DescribeTable("the error is passed on as what it is, and the delivery goes on",
+			func(a answer, submit bool) {
+				r := request(p)
+				if submit {
+					step := advance(r, noon)
+					r = request(p, with(step.Progress))
+				}
+				now := noon.Add(traits.SubmitGap)
+				p.answer = a
+				step, err := delivery.Advance(context.Background(), p, r, now)
+				Expect(errors.Is(err, tmux.ErrUnknown)).To(BeTrue())
+				Expect(err).To(MatchError(ContainSubstring("pane %1")))
+				Expect(step.Progress).To(Equal(r.Progress))
+
+				p.answer = ""
+				step = advance(request(p, with(step.Progress)), now)
+				if !submit {
+					step = advance(request(p, with(step.Progress)), now.Add(traits.SubmitGap))
+				}
+				Expect(step.Phase).To(Equal(delivery.Waiting))
+				Expect([]int{p.bodies, p.returns}).To(Equal([]int{1, 1}))
+			},
+			Entry("the paste did not run", lost, false), Entry("the paste ran", unheard, false),
+			Entry("the carriage return was not sent", lost, true), Entry("the carriage return was sent", unheard, true),
+		)
+	})
+
+	It("is lost when the pane ends behind the paste, or refuses the return", func() {
+		for _, end := range []func(){func() { p.gone = true }, func() { p.dead = true }, func() { p.inputOff = true }} {
+			*p = pane{}
+			step := advance(request(p), noon)
+			r := request(p, with(step.Progress)) // the listing is older than the end
+			end()
+			step = advance(r, noon.Add(traits.SubmitGap))
+			Expect(step.Phase).To(Equal(delivery.Lost))
+			Expect(step.Detail).To(ContainSubstring("refused the carriage return"))
+		}
+	})
+})

@@ -1,0 +1,136 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/internal/harness"
+	"github.com/theloop-dev/the-loop/internal/harness/hook"
+	"github.com/theloop-dev/the-loop/internal/tmux"
+)
+
+// leftoverGrace is how long what a harness left behind gets between SIGTERM and
+// SIGKILL.
+const leftoverGrace = 2 * time.Second
+
+// HostOptions say how sessions are hosted on one machine.
+type HostOptions struct {
+	// HostName is the name of this host's SessionHost.
+	HostName string
+	// Dir is the agent's own directory, absolute.
+	Dir string
+	// Shim is the pane process and hook binary, loop-shim. "" looks beside the running
+	// executable, then on PATH.
+	Shim string
+	// TmuxBinary is the tmux to run; "" looks on PATH.
+	TmuxBinary string
+	// TmuxSocket is the server's socket: a name such as the-loop, below tmux's own
+	// directory, or an absolute path of at most 107 bytes. "" is the-loop.
+	TmuxSocket string
+	Log        logr.Logger
+}
+
+// Complete fills in what was left out and refuses what cannot work, before anything
+// is made.
+func (o *HostOptions) Complete() error {
+	if !filepath.IsAbs(o.Dir) {
+		return fmt.Errorf("--state-dir %q must be an absolute path", o.Dir)
+	}
+	if err := hook.CheckSocketPath(o.hookSocket()); err != nil {
+		return fmt.Errorf("--state-dir is too long: %w", err)
+	}
+	if o.TmuxSocket == "" {
+		o.TmuxSocket = "the-loop"
+	}
+	if !filepath.IsAbs(o.TmuxSocket) {
+		path, err := tmux.DefaultSocket(o.TmuxSocket)
+		if err != nil {
+			return fmt.Errorf("--tmux-socket: %w", err)
+		}
+		o.TmuxSocket = path
+	}
+	return o.findShim()
+}
+
+func (o *HostOptions) hookSocket() string { return filepath.Join(o.Dir, "hooks.sock") }
+
+func (o *HostOptions) findShim() error {
+	if o.Shim == "" {
+		if self, err := os.Executable(); err == nil {
+			o.Shim = filepath.Join(filepath.Dir(self), "loop-shim")
+		}
+		if _, err := os.Stat(o.Shim); err != nil {
+			found, err := exec.LookPath("loop-shim")
+			if err != nil {
+				return errors.New("loop-shim was found neither beside this program nor on PATH: install it there, or name it with --shim")
+			}
+			o.Shim = found
+		}
+	}
+	path, err := filepath.Abs(o.Shim)
+	if err != nil {
+		return err
+	}
+	if _, err := exec.LookPath(path); err != nil {
+		return fmt.Errorf("--shim %s cannot be executed: %w", path, err)
+	}
+	o.Shim = path
+	return nil
+}
+
+// Open makes an engine for this host, with its terminal server running. Sessions go on
+// whatever becomes of the engine.
+func Open(ctx context.Context, o HostOptions) (*Engine, error) {
+	server, err := tmux.New(tmux.Config{Binary: o.TmuxBinary, Socket: o.TmuxSocket})
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range server.Warnings() {
+		o.Log.Info("warning: " + w)
+	}
+	if _, err := server.Ensure(ctx); err != nil {
+		return nil, fmt.Errorf("starting the terminal server: %w", err)
+	}
+	return &Engine{
+		Terminal: server,
+		Lister:   &Lister{Source: server, Log: o.Log.WithName("lister")},
+		HostName: o.HostName, Dir: o.Dir, Shim: o.Shim, HookSocket: o.hookSocket(),
+		LookPath: exec.LookPath,
+		Sweep: func(ctx context.Context, uid string) ([]int, error) {
+			return tmux.EndProcesses(ctx, uid, leftoverGrace)
+		},
+		Clock: clock.RealClock{}, Backoff: NewBackoff(clock.RealClock{}),
+		Tmux: api.HostTmux{Version: server.Version(), Socket: server.Socket()},
+	}, nil
+}
+
+// Harnesses lists the harnesses that this host can run.
+func (e *Engine) Harnesses() []api.HostHarness {
+	var out []api.HostHarness
+	for _, name := range harness.Names() {
+		a, err := harness.Get(name)
+		if err != nil || a.Binary() == "" {
+			continue
+		}
+		path, err := e.LookPath(a.Binary())
+		if err != nil {
+			path = ""
+		}
+		out = append(out, api.HostHarness{Name: name, Path: path})
+	}
+	return out
+}
+
+// Pokes delivers the UIDs of sessions whose hooks have left a note, until ctx ends.
+func (e *Engine) Pokes(ctx context.Context) (<-chan string, error) {
+	return hook.Listen(ctx, e.HookSocket)
+}
