@@ -128,6 +128,12 @@ var _ = Describe("the CRDs", func() {
 		}
 	}, NodeTimeout(time.Minute))
 
+	It("describe it in lines that kubectl explain leaves as they are", func(ctx context.Context) {
+		for kind, crd := range crds(ctx) {
+			Expect(longLines(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, nil)).To(BeEmpty(), kind)
+		}
+	}, NodeTimeout(time.Minute))
+
 	It("bound every text and every list, so that validation stays cheap", func(ctx context.Context) {
 		for kind, crd := range crds(ctx) {
 			schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
@@ -210,6 +216,31 @@ func undescribed(schema *apiextensionsv1.JSONSchemaProps, path []string) (bare [
 		bare, count = append(bare, below...), count+n
 	}
 	return bare, count
+}
+
+// explainWidth is where kubectl explain breaks the lines of a description; one that
+// is longer ends in a line of a word or two.
+const explainWidth = 76
+
+// longLines are the lines of our descriptions that kubectl explain would break.
+func longLines(schema *apiextensionsv1.JSONSchemaProps, path []string) (long []string) {
+	if len(path) == 0 || len(path) == 1 && slices.Contains([]string{"apiVersion", "kind", "metadata"}, path[0]) ||
+		slices.Contains(path, "hostSelector") && len(path) > 2 || slices.Contains(path, "conditions") && len(path) > 2 {
+		// types of Kubernetes
+	} else {
+		for line := range strings.Lines(schema.Description) {
+			if line = strings.TrimRight(line, "\n"); len(line) > explainWidth {
+				long = append(long, strings.Join(path, ".")+": "+line)
+			}
+		}
+	}
+	for name, field := range schema.Properties {
+		long = append(long, longLines(&field, append(slices.Clone(path), name))...)
+	}
+	for _, items := range children(schema) {
+		long = append(long, longLines(items, append(slices.Clone(path), "[]"))...)
+	}
+	return long
 }
 
 // unbounded are the paths of the texts and lists of ours without a maximum.

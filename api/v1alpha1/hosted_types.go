@@ -38,22 +38,22 @@ const (
 
 // HostPlacement says which build host runs a session.
 type HostPlacement struct {
-	// className names the SessionClass that says how the session runs. Omitted: the
-	// class labelled theloop.dev/default-class=true.
+	// className names the SessionClass that says how the session runs. Omitted:
+	// the class labelled theloop.dev/default-class=true.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="className must be the name of a SessionClass: lower-case letters, digits, '-' and '.', starting and ending with a letter or digit"
 	ClassName string `json:"className,omitempty"`
 
-	// hostSelector limits the hosts on which the session may run by the labels of their
-	// SessionHost. Omitted: any host.
+	// hostSelector limits the hosts on which the session may run by the labels of
+	// their SessionHost. Omitted: any host.
 	// +optional
 	HostSelector *metav1.LabelSelector `json:"hostSelector,omitempty"`
 
-	// hostName is the SessionHost that runs the session. The controller sets it once,
-	// when it binds the session; set it yourself to choose. It never changes afterwards:
-	// a conversation and a checkout live on one host.
+	// hostName is the SessionHost that runs the session. The controller sets it
+	// once, when it binds the session; set it yourself to choose. It never changes
+	// afterwards: a conversation and a checkout live on one host.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -73,8 +73,8 @@ const (
 	LaunchResume LaunchMode = "Resume"
 )
 
-// Launch is one start of the harness. It is recorded before the terminal session
-// is created, so that a crash in between is recognised by its id.
+// Launch is one start of the harness. It is recorded before the terminal
+// session is created, so that a crash in between is recognised by its id.
 type Launch struct {
 	// id is unique for each start, and stamped on the terminal session.
 	// +required
@@ -95,8 +95,8 @@ type ActivityState string
 
 // Activity is what the harness is doing, as its own hooks tell.
 type Activity struct {
-	// state is Idle at the prompt, Busy in a turn, AwaitingInput at a dialog that waits
-	// for a person, Unknown without evidence.
+	// state is Idle at the prompt, Busy in a turn, AwaitingInput at a dialog that
+	// waits for a person, Unknown without evidence.
 	// +required
 	State ActivityState `json:"state"`
 	// since is when the state was entered.
@@ -104,23 +104,23 @@ type Activity struct {
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
-// HostedSessionStatus is what is known of one hosted terminal session. The agent
-// of its host writes it, but for observedGeneration and the conditions Scheduled,
-// HostAvailable and Ready, which the controller writes.
+// HostedSessionStatus is what is known of one hosted terminal session. The
+// agent of its host writes it, but for observedGeneration and the conditions
+// Scheduled, HostAvailable and Ready, which the controller writes.
 type HostedSessionStatus struct {
-	// observedGeneration is the generation of the object that the condition Ready is
-	// about.
+	// observedGeneration is the generation of the object that the condition Ready
+	// is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// tmuxTarget is the name of the terminal session. It is a label for people; the
-	// session is recognised by the UID stamped on it.
+	// tmuxTarget is the name of the terminal session. It is a label for people;
+	// the session is recognised by the UID stamped on it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=200
 	TmuxTarget string `json:"tmuxTarget,omitempty"`
 
-	// paneID is the tmux pane that runs the harness; messages are typed into it and no
-	// other.
+	// paneID is the tmux pane that runs the harness; messages are typed into it
+	// and no other.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	PaneID string `json:"paneID,omitempty"`
@@ -130,7 +130,8 @@ type HostedSessionStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	ServerEpoch string `json:"serverEpoch,omitempty"`
 
-	// attachCommand is the command that attaches a terminal to the session, on its host.
+	// attachCommand is the command that attaches a terminal to the session, on its
+	// host.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	AttachCommand string `json:"attachCommand,omitempty"`
@@ -179,16 +180,18 @@ type HostedSessionStatus struct {
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 
-	// stopRequestedAt is when the harness was asked to end; it starts the grace period.
+	// stopRequestedAt is when the harness was asked to end; it starts the grace
+	// period.
 	// +optional
 	StopRequestedAt *metav1.Time `json:"stopRequestedAt,omitempty"`
 
-	// closedAt is when the session was last stopped as wanted; empty while it is meant
-	// to run.
+	// closedAt is when the session was last stopped as wanted; empty while it is
+	// meant to run.
 	// +optional
 	ClosedAt *metav1.Time `json:"closedAt,omitempty"`
 
-	// lastMessageAt is when a message was last typed into the session, to the minute.
+	// lastMessageAt is when a message was last typed into the session, to the
+	// minute.
 	// +optional
 	LastMessageAt *metav1.Time `json:"lastMessageAt,omitempty"`
 
@@ -200,7 +203,8 @@ type HostedSessionStatus struct {
 	// +optional
 	Restarts int32 `json:"restarts,omitempty"`
 
-	// activity is what the harness is doing; reported with a delay of some seconds.
+	// activity is what the harness is doing; reported with a delay of some
+	// seconds.
 	// +optional
 	Activity *Activity `json:"activity,omitempty"`
 
@@ -219,8 +223,8 @@ type HostedSessionStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// HostedSession is what WorkItemSession and StandingSession have in common, for
-// the code that serves both.
+// HostedSession is what WorkItemSession and StandingSession have in common,
+// for the code that serves both.
 // +kubebuilder:object:generate=false
 type HostedSession interface {
 	metav1.Object

@@ -3,8 +3,8 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // SessionClass says how sessions run: which harness with which arguments, what
-// becomes of the terminal when a session ends, where checkouts live. One class may
-// be the default, by the label theloop.dev/default-class=true.
+// becomes of the terminal when a session ends, where checkouts live. One class
+// may be the default, by the label theloop.dev/default-class=true.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=sessionclasses,scope=Cluster,shortName=sclass,categories=theloop
@@ -23,8 +23,8 @@ type SessionClass struct {
 	Spec SessionClassSpec `json:"spec"`
 }
 
-// SessionClassSpec says how sessions run. Every field but harness has a default;
-// zero and false are values, not absence.
+// SessionClassSpec says how sessions run. Every field but harness has a
+// default; zero and false are values, not absence.
 type SessionClassSpec struct {
 	// harness is the coding agent that is hosted.
 	// +required
@@ -51,7 +51,8 @@ type SessionClassSpec struct {
 	// +kubebuilder:default={}
 	Tmux TmuxPolicy `json:"tmux,omitempty"`
 
-	// trust is whether the harness is told beforehand to trust the working directory.
+	// trust is whether the harness is told beforehand to trust the working
+	// directory.
 	// +optional
 	// +kubebuilder:default={}
 	Trust TrustPolicy `json:"trust,omitempty"`
@@ -66,22 +67,22 @@ type SessionClassSpec struct {
 	// +kubebuilder:default={}
 	Workspace WorkspacePolicy `json:"workspace,omitempty"`
 
-	// sessionPerPullRequest gives pull requests a session of their own: Never, only
-	// when they are in another repository than the work item, or Always.
+	// sessionPerPullRequest gives pull requests a session of their own: Never,
+	// only when they are in another repository than the work item, or Always.
 	// +optional
 	// +kubebuilder:validation:Enum=Never;CrossRepository;Always
 	// +kubebuilder:default=Never
 	SessionPerPullRequest string `json:"sessionPerPullRequest,omitempty"`
 
-	// interaction is where the agent asks its questions: on the work item, or in its
-	// own terminal.
+	// interaction is where the agent asks its questions: on the work item, or in
+	// its own terminal.
 	// +optional
 	// +kubebuilder:validation:Enum=WorkItem;CLI
 	// +kubebuilder:default=WorkItem
 	Interaction string `json:"interaction,omitempty"`
 
-	// permissions answers the harness's permission dialogs: Ask leaves them to a person
-	// at the terminal, Deny and Allow answer them all.
+	// permissions answers the harness's permission dialogs: Ask leaves them to a
+	// person at the terminal, Deny and Allow answer them all.
 	// +optional
 	// +kubebuilder:validation:Enum=Ask;Deny;Allow
 	// +kubebuilder:default=Ask
@@ -110,8 +111,8 @@ type HarnessSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9-]*$')",message="harness.name must match ^[a-z][a-z0-9-]*$, such as claude or custom"
 	Name string `json:"name"`
 
-	// binary is the executable: an absolute path on the host, or a name that is looked
-	// up on the agent's PATH. Omitted: the adapter's own.
+	// binary is the executable: an absolute path on the host, or a name that is
+	// looked up on the agent's PATH. Omitted: the adapter's own.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -152,9 +153,9 @@ type EnvVar struct {
 	Value string `json:"value,omitempty"`
 }
 
-// CustomHarness is the command line of a program that has no adapter of its own.
-// In each argument {{conversationID}}, {{promptFile}}, {{model}}, {{effort}} and
-// {{dir}} are replaced.
+// CustomHarness is the command line of a program that has no adapter of its
+// own. In each argument {{conversationID}}, {{promptFile}}, {{model}},
+// {{effort}} and {{dir}} are replaced.
 type CustomHarness struct {
 	// startArgs start a conversation.
 	// +optional
@@ -174,11 +175,13 @@ type CustomHarness struct {
 
 // TmuxPolicy is what becomes of the terminal session when its harness ends.
 type TmuxPolicy struct {
-	// remainOnExit keeps the pane and its scrollback when the harness ends by itself.
+	// remainOnExit keeps the pane and its scrollback when the harness ends by
+	// itself.
 	// +optional
 	// +kubebuilder:default=true
 	RemainOnExit *bool `json:"remainOnExit,omitempty"`
-	// keepSessionOnClose retains the terminal session of a stopped session, to be read.
+	// keepSessionOnClose retains the terminal session of a stopped session, to be
+	// read.
 	// +optional
 	// +kubebuilder:default=true
 	KeepSessionOnClose *bool `json:"keepSessionOnClose,omitempty"`
@@ -197,8 +200,8 @@ type TmuxPolicy struct {
 	// +optional
 	// +kubebuilder:default=true
 	ResumeOnRespawn *bool `json:"resumeOnRespawn,omitempty"`
-	// resumeProbeSeconds is how long a resumed harness without evidence of its own must
-	// live before the resume is believed; 0 is at once.
+	// resumeProbeSeconds is how long a resumed harness without evidence of its own
+	// must live before the resume is believed; 0 is at once.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=600
@@ -214,19 +217,19 @@ type TmuxPolicy struct {
 
 // TrustPolicy is whether the harness is told beforehand to trust directories.
 type TrustPolicy struct {
-	// enabled records the trust before each start. A trusted checkout may grant tool
-	// permissions through its own settings: set false to opt out.
+	// enabled records the trust before each start. A trusted checkout may grant
+	// tool permissions through its own settings: set false to opt out.
 	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
-	// scope: Directory trusts the working directory alone, WorkspaceRoot the workspace
-	// root besides.
+	// scope: Directory trusts the working directory alone, WorkspaceRoot the
+	// workspace root besides.
 	// +optional
 	// +kubebuilder:validation:Enum=WorkspaceRoot;Directory
 	// +kubebuilder:default=WorkspaceRoot
 	Scope string `json:"scope,omitempty"`
-	// acceptBypassPermissions accepts the harness's disclaimer: Auto when its arguments
-	// already ask to bypass permissions.
+	// acceptBypassPermissions accepts the harness's disclaimer: Auto when its
+	// arguments already ask to bypass permissions.
 	// +optional
 	// +kubebuilder:validation:Enum=Auto;Always;Never
 	// +kubebuilder:default=Auto
@@ -235,12 +238,13 @@ type TrustPolicy struct {
 
 // PluginPolicy is whether the-loop's own plugin is enabled in the harness.
 type PluginPolicy struct {
-	// enabled writes the plugin into the harness's user settings where it is absent.
+	// enabled writes the plugin into the harness's user settings where it is
+	// absent.
 	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
-	// marketplaceRepo is the repository of the plugin marketplace, owner/repo; empty
-	// skips it.
+	// marketplaceRepo is the repository of the plugin marketplace, owner/repo;
+	// empty skips it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=200
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$')",message="plugins.marketplaceRepo must be owner/repo, or empty"
@@ -249,14 +253,15 @@ type PluginPolicy struct {
 
 // WorkspacePolicy is where sessions work.
 type WorkspacePolicy struct {
-	// root is the directory on the host below which sessions work: absolute, or starting
-	// with "~/". Omitted: the home directory of the agent's user for a standing session,
-	// the agent's state directory for checkouts.
+	// root is the directory on the host below which sessions work: absolute, or
+	// starting with "~/". Omitted: the home directory of the agent's user for a
+	// standing session, the agent's state directory for checkouts.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(/|~$|~/)[^\x00-\x1f\x7f]*$')`,message="workspace.root must be an absolute path, or start with ~/, without control characters"
 	Root string `json:"root,omitempty"`
-	// strategy: Worktree shares one clone between sessions, Clone gives each its own.
+	// strategy: Worktree shares one clone between sessions, Clone gives each its
+	// own.
 	// +optional
 	// +kubebuilder:validation:Enum=Worktree;Clone
 	// +kubebuilder:default=Worktree
@@ -287,8 +292,8 @@ type MessagePolicy struct {
 	// +kubebuilder:validation:Maximum=10000
 	// +kubebuilder:default=100
 	MaxPending *int32 `json:"maxPending,omitempty"`
-	// deliverWhileBusy types messages while the harness is in a turn; it queues them
-	// itself. False waits until it is idle.
+	// deliverWhileBusy types messages while the harness is in a turn; it queues
+	// them itself. False waits until it is idle.
 	// +optional
 	// +kubebuilder:default=true
 	DeliverWhileBusy *bool `json:"deliverWhileBusy,omitempty"`

@@ -2,9 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// SessionHost is one build host and its agent. The agent creates it and reports
-// what the host has; whether the host is alive is told by the Lease of the same
-// name, and summarised by the controller in the condition Ready.
+// SessionHost is one build host and its agent. The agent creates it and
+// reports what the host has; whether the host is alive is told by the Lease of
+// the same name, and summarised by the controller in the condition Ready.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -42,8 +42,8 @@ const (
 
 // SessionHostSpec is what administrators decide about a host.
 type SessionHostSpec struct {
-	// scheduling: Enabled takes new sessions, Cordoned does not, Draining does not and
-	// stops those it has.
+	// scheduling: Enabled takes new sessions, Cordoned does not, Draining does not
+	// and stops those it has.
 	// +optional
 	// +kubebuilder:default=Enabled
 	Scheduling HostScheduling `json:"scheduling,omitempty"`

@@ -5,10 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// SessionMessage is one text for one session. Creating it is accepting it: it is
-// durable from then on, typed into the session in order and once, and its status
-// says truthfully what became of it. Creating it again under the same name is a
-// duplicate that the API server refuses.
+// SessionMessage is one text for one session. Creating it is accepting it: it
+// is durable from then on, typed into the session in order and once, and its
+// status says truthfully what became of it. Creating it again under the same
+// name is a duplicate that the API server refuses.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -43,8 +43,8 @@ type SessionMessageSpec struct {
 	// +required
 	SessionRef SessionReference `json:"sessionRef"`
 
-	// text is typed into the session. Control characters do not reach the terminal. At
-	// most 262144 bytes.
+	// text is typed into the session. Control characters do not reach the
+	// terminal. At most 262144 bytes.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=262144
@@ -56,15 +56,16 @@ type SessionMessageSpec struct {
 	// +kubebuilder:default={}
 	Source MessageSource `json:"source,omitempty"`
 
-	// expiresAfterSeconds ends a message that could not be typed in this time since its
-	// creation. Omitted: never.
+	// expiresAfterSeconds ends a message that could not be typed in this time
+	// since its creation. Omitted: never.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2592000
 	ExpiresAfterSeconds *int32 `json:"expiresAfterSeconds,omitempty"`
 
-	// ttlSecondsAfterFinished is how long the message is kept once it has its final
-	// outcome. Default 345600 (4 days), more than the time in which GitHub redelivers.
+	// ttlSecondsAfterFinished is how long the message is kept once it has its
+	// final outcome. Default 345600 (4 days), more than the time in which GitHub
+	// redelivers.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2592000
@@ -84,8 +85,8 @@ type SessionReference struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="sessionRef.name must be the name of a session: lower-case letters, digits, '-' and '.', starting and ending with a letter or digit"
 	Name string `json:"name"`
-	// uid of the session. Given, the message is only for that very object and not for a
-	// later one of the same name.
+	// uid of the session. Given, the message is only for that very object and not
+	// for a later one of the same name.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
@@ -129,8 +130,8 @@ type MessageSource struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^\x00-\x1f\x7f-\x9f]*$')`,message="source.actor must not contain control characters"
 	Actor string `json:"actor,omitempty"`
-	// trust: Operator for somebody who may steer the session, Collaborator for somebody
-	// known, Untrusted for anybody else.
+	// trust: Operator for somebody who may steer the session, Collaborator for
+	// somebody known, Untrusted for anybody else.
 	// +optional
 	// +kubebuilder:validation:Enum=Operator;Collaborator;Untrusted
 	// +kubebuilder:default=Operator
@@ -170,8 +171,8 @@ func (o MessageOutcome) Final() bool {
 
 // SessionMessageStatus is what became of a message.
 type SessionMessageStatus struct {
-	// sequence is the message's place in the queue of its session, given once by the
-	// agent of the session's host.
+	// sequence is the message's place in the queue of its session, given once by
+	// the agent of the session's host.
 	// +optional
 	Sequence int64 `json:"sequence,omitempty"`
 
@@ -181,7 +182,8 @@ type SessionMessageStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	SessionUID types.UID `json:"sessionUID,omitempty"`
 
-	// outcome in one word: Queued and Held are not final; only Submitted is success.
+	// outcome in one word: Queued and Held are not final; only Submitted is
+	// success.
 	// +optional
 	Outcome MessageOutcome `json:"outcome,omitempty"`
 
@@ -190,8 +192,8 @@ type SessionMessageStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
 
-	// textDigest is the SHA-256 of the text as it was typed, by which the harness's
-	// report is recognised.
+	// textDigest is the SHA-256 of the text as it was typed, by which the
+	// harness's report is recognised.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	TextDigest string `json:"textDigest,omitempty"`

@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// StandingSession is one long-lived agent session that belongs to no work item:
-// it is addressed by name and runs until it is stopped.
+// StandingSession is one long-lived agent session that belongs to no work
+// item: it is addressed by name and runs until it is stopped.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -39,15 +39,16 @@ type StandingSession struct {
 type StandingSessionSpec struct {
 	HostPlacement `json:",inline"`
 
-	// state is Running for a session that should run, Stopped for one whose harness
-	// should be ended with its conversation kept, so that the next start resumes it.
+	// state is Running for a session that should run, Stopped for one whose
+	// harness should be ended with its conversation kept, so that the next start
+	// resumes it.
 	// +optional
 	// +kubebuilder:validation:Enum=Running;Stopped
 	// +kubebuilder:default=Running
 	State SessionState `json:"state,omitempty"`
 
-	// autoStart says whether the session belongs to what must run for the-loop to be
-	// healthy, and whether a start of everything starts it. Default true.
+	// autoStart says whether the session belongs to what must run for the-loop to
+	// be healthy, and whether a start of everything starts it. Default true.
 	// +optional
 	// +kubebuilder:default=true
 	AutoStart *bool `json:"autoStart,omitempty"`
@@ -57,8 +58,8 @@ type StandingSessionSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Description string `json:"description,omitempty"`
 
-	// harnessArgs are arguments for the harness. Omitted: those of the SessionClass.
-	// An empty list: none.
+	// harnessArgs are arguments for the harness. Omitted: those of the
+	// SessionClass. An empty list: none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -79,35 +80,36 @@ type StandingSessionSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	Effort string `json:"effort,omitempty"`
 
-	// cwd is the working directory on the host: absolute, or below the home directory
-	// with a leading "~/". It must exist. Omitted: the workspace root of the
-	// SessionClass.
+	// cwd is the working directory on the host: absolute, or below the home
+	// directory with a leading "~/". It must exist. Omitted: the workspace root of
+	// the SessionClass.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(/|~$|~/)[^\x00-\x1f\x7f]*$')`,message="spec.cwd must be an absolute path, or start with ~/, without control characters"
 	Cwd string `json:"cwd,omitempty"`
 
-	// prompt is the operator's brief. It is typed into a fresh conversation, after what
-	// every standing session is told. At most 65536 bytes.
+	// prompt is the operator's brief. It is typed into a fresh conversation, after
+	// what every standing session is told. At most 65536 bytes.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="bytes(self).size() <= 65536",message="prompt must be at most 65536 bytes: put more into a file and refer to it"
 	Prompt string `json:"prompt,omitempty"`
 
-	// promptFile is a file on the host with the brief, read at each fresh start. A file
-	// that cannot be read fails this session alone.
+	// promptFile is a file on the host with the brief, read at each fresh start. A
+	// file that cannot be read fails this session alone.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(/|~/)[^\x00-\x1f\x7f]*$')`,message="spec.promptFile must be an absolute path, or start with ~/, without control characters"
 	PromptFile string `json:"promptFile,omitempty"`
 
-	// promptFrom is a place in the cluster with the brief, read at each fresh start.
+	// promptFrom is a place in the cluster with the brief, read at each fresh
+	// start.
 	// +optional
 	PromptFrom *PromptSource `json:"promptFrom,omitempty"`
 
-	// deliveryPolicy: Deliver types messages into the session, Hold keeps them queued,
-	// Drop ends them undelivered.
+	// deliveryPolicy: Deliver types messages into the session, Hold keeps them
+	// queued, Drop ends them undelivered.
 	// +optional
 	// +kubebuilder:default=Deliver
 	DeliveryPolicy DeliveryPolicy `json:"deliveryPolicy,omitempty"`
@@ -150,7 +152,8 @@ type StandingSessionSlack struct {
 	// enabled opens a thread for the session.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
-	// channel in which the thread is opened. Omitted: that of the Slack configuration.
+	// channel in which the thread is opened. Omitted: that of the Slack
+	// configuration.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Channel string `json:"channel,omitempty"`

@@ -96,7 +96,10 @@ var _ = SynchronizedAfterSuite(func() {
 		Expect(controlPlane.Stop()).To(Succeed())
 	}
 	if leaksBefore != nil {
-		Eventually(func() error { return goleak.Find(leaksBefore) }).Should(Succeed())
+		const interceptor = "github.com/onsi/ginkgo/v2/internal.(*genericOutputInterceptor).ResumeIntercepting.func1"
+		Eventually(func() error {
+			return goleak.Find(leaksBefore, goleak.IgnoreAnyFunction(interceptor), goleak.IgnoreAnyFunction(interceptor+".1"))
+		}).Should(Succeed())
 	}
 })
 

@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// WorkItemSession is one hosted agent session for one work item, such as a GitHub
-// issue, or for one pull request that delivers it.
+// WorkItemSession is one hosted agent session for one work item, such as a
+// GitHub issue, or for one pull request that delivers it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -61,10 +61,10 @@ type WorkItemSessionSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="parentName must be the name of a WorkItemSession: lower-case letters, digits, '-' and '.', starting and ending with a letter or digit"
 	ParentName string `json:"parentName,omitempty"`
 
-	// state: Running starts and keeps the session. Stopped ends the harness and keeps
-	// the conversation; the terminal is retained or closed as the SessionClass says.
-	// CleanedUp ends everything on the host and removes the checkout, uncommitted work
-	// included; the object stays as the record.
+	// state: Running starts and keeps the session. Stopped ends the harness and
+	// keeps the conversation; the terminal is retained or closed as the
+	// SessionClass says. CleanedUp ends everything on the host and removes the
+	// checkout, uncommitted work included; the object stays as the record.
 	// +optional
 	// +kubebuilder:validation:Enum=Running;Stopped;CleanedUp
 	// +kubebuilder:default=Running
@@ -77,14 +77,14 @@ type WorkItemSessionSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	StartGates []StartGate `json:"startGates,omitempty"`
 
-	// deliveryPolicy: Deliver types messages into the session, Hold keeps them queued,
-	// Drop ends them undelivered (a paused session).
+	// deliveryPolicy: Deliver types messages into the session, Hold keeps them
+	// queued, Drop ends them undelivered (a paused session).
 	// +optional
 	// +kubebuilder:default=Deliver
 	DeliveryPolicy DeliveryPolicy `json:"deliveryPolicy,omitempty"`
 
-	// restartPolicy: OnMessage starts an ended harness again with the next message,
-	// Always at once with increasing delays, Never not at all.
+	// restartPolicy: OnMessage starts an ended harness again with the next
+	// message, Always at once with increasing delays, Never not at all.
 	// +optional
 	// +kubebuilder:validation:Enum=OnMessage;Always;Never
 	// +kubebuilder:default=OnMessage
@@ -113,8 +113,8 @@ type WorkItemSessionSpec struct {
 	// +optional
 	Workspace *SessionWorkspace `json:"workspace,omitempty"`
 
-	// conversation registers a conversation that a person started by hand. Nothing is
-	// started at once; the next message resumes it.
+	// conversation registers a conversation that a person started by hand. Nothing
+	// is started at once; the next message resumes it.
 	// +optional
 	Conversation *RegisteredConversation `json:"conversation,omitempty"`
 }
@@ -177,8 +177,8 @@ type StartGate struct {
 
 // SessionWorkspace says what is checked out for a session.
 type SessionWorkspace struct {
-	// ref is the branch, tag or commit to start from. Omitted: the default branch, or
-	// the head of the pull request.
+	// ref is the branch, tag or commit to start from. Omitted: the default branch,
+	// or the head of the pull request.
 	// +optional
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._/-]*$') && !self.contains('..')",message="workspace.ref must be a plain branch, tag or commit name: it must match ^[A-Za-z0-9][A-Za-z0-9._/-]*$ and not contain '..'"

@@ -139,6 +139,7 @@ var _ = Describe("a hosted session, from the adapter's command to what its hooks
 		h.deliver("fake: permission-dialog=Edit")
 		Eventually(func() harness.Activity { return h.look().Activity }).Should(Equal(harness.ActivityAwaitingInput))
 		Expect(h.state.WaitingFor).To(Equal("permission for Edit"))
+		Eventually(h.log.Count).WithArguments("dialog").Should(Equal(1))
 		h.types("\r")
 		Eventually(h.look).Should(Satisfy(ready))
 		Expect(h.log.Count("tool-ran")).To(Equal(1))

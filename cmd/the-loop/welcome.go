@@ -113,6 +113,10 @@ func printStanding(ctx context.Context, cfg *rest.Config, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("listing the standing sessions: %w", err)
 	}
+	if len(table.Rows) == 0 {
+		_, err := fmt.Fprintln(out, "There is no StandingSession yet: kubectl apply one.")
+		return err
+	}
 	// The rows carry their objects as raw JSON, which the printer reads the namespace
 	// from.
 	for i := range table.Rows {

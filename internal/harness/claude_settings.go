@@ -162,8 +162,11 @@ func readSettings(value, dir string) (settings, error) {
 		}
 	}
 	var out settings
-	if err := json.Unmarshal(data, &out); err != nil || out == nil {
-		return nil, fmt.Errorf("%s is not a JSON object (%v)", where, err)
+	if err := json.Unmarshal(data, &out); err != nil {
+		return nil, fmt.Errorf("%s is not a JSON object: %w", where, err)
+	}
+	if out == nil { // null
+		out = settings{}
 	}
 	var off bool
 	if raw, ok := out["disableAllHooks"]; ok && json.Unmarshal(raw, &off) == nil && off {

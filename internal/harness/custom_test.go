@@ -47,7 +47,7 @@ var _ = Describe("the custom adapter", func() {
 			_, err := custom{}.Command(options(change))
 			Expect(err).To(MatchError(ContainSubstring(says)))
 		},
-		Entry("an unknown placeholder", func(o *LaunchOptions) { o.Custom.StartArgs = []string{"a", "{{modle}}"} }, "startArgs[1]: unknown placeholder {{modle}}: known are"),
+		Entry("an unknown placeholder", func(o *LaunchOptions) { o.Custom.StartArgs = []string{"a", "{{colour}}"} }, "startArgs[1]: unknown placeholder {{colour}}: known are"),
 		Entry("an id that is a flag", func(o *LaunchOptions) { o.ConversationID = "-x" }, "is not of the form"),
 		Entry("a model that is a flag", func(o *LaunchOptions) { o.Model = "-x" }, "is not of the form"),
 		Entry("a model without a place", func(o *LaunchOptions) { o.Resume, o.Model = true, "m" }, "a model is given, but resumeArgs have no {{model}}"),

@@ -54,8 +54,11 @@ type CustomCommand struct {
 type Permissions string
 
 const (
-	PermissionsAsk   Permissions = "Ask"
-	PermissionsDeny  Permissions = "Deny"
+	// PermissionsAsk: a person, at the terminal.
+	PermissionsAsk Permissions = "Ask"
+	// PermissionsDeny: our hook, with no.
+	PermissionsDeny Permissions = "Deny"
+	// PermissionsAllow: our hook, with yes; a question to a person stays one.
 	PermissionsAllow Permissions = "Allow"
 )
 

@@ -335,15 +335,12 @@ func (in Input) live() Plan {
 // serve hands a running harness its messages.
 func (in Input) serve() Plan {
 	p := in.wait(api.ReasonRunning, "the session runs", 0)
+	if in.Delivery == api.DeliveryPolicyHold {
+		p.Message += ", and its messages are held: spec.deliveryPolicy is Hold"
+	}
 	if in.RestartRequested {
 		p.Message += "; the restart that was asked for waits, because it could not be started again: " + in.Obstacle.Message
 		p.Requeue = unknownRequeue
-	}
-	if in.Delivery == api.DeliveryPolicyHold && in.MessageDue {
-		p.Message += "; messages wait because spec.deliveryPolicy is Hold"
-	}
-	if in.Delivery == api.DeliveryPolicyHold {
-		p.Message = "the session runs, and its messages are held: spec.deliveryPolicy is Hold"
 	}
 	if in.Delivery != api.DeliveryPolicyDeliver {
 		return p

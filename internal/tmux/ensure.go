@@ -60,7 +60,12 @@ func (s *Server) Drift() []string {
 
 // identify asks the server who it is.
 func (s *Server) identify(ctx context.Context, op string) (Epoch, version, error) {
-	a, err := s.ask(ctx, op, nil, sentinel(endMark))
+	return s.identifyBy(ctx, op, s.ask)
+}
+
+// identifyBy is identify with or without a look for a lost socket.
+func (s *Server) identifyBy(ctx context.Context, op string, ask func(context.Context, string, []byte, ...command) (answer, error)) (Epoch, version, error) {
+	a, err := ask(ctx, op, nil, sentinel(endMark))
 	if err != nil {
 		return Epoch{}, version{}, err
 	}
@@ -115,7 +120,7 @@ func (s *Server) start(ctx context.Context) (version, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
-		_, v, err := s.identify(ctx, "start")
+		_, v, err := s.identifyBy(ctx, "start", s.run)
 		if err == nil {
 			return v, nil
 		}

@@ -44,6 +44,7 @@ var _ = with("Events", func(bin string) {
 		events := watch(f)
 		quiet(events)
 		Expect(outcome(f.Signal(context.Background(), one, syscall.SIGKILL))).To(Equal(Done))
+		f.died("one") // reminds a server that has overlooked it
 		Eventually(events).Should(Receive())
 		quiet(events)
 

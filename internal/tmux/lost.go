@@ -8,8 +8,14 @@ import (
 	"time"
 )
 
-// reviveTime bounds the wait for a server to make its socket anew.
-const reviveTime = time.Second
+const (
+	// reviveTime bounds the wait for a server to make its socket anew.
+	reviveTime = time.Second
+	// startTime is how old a server's process is at most that has not made its socket yet.
+	startTime = 2 * time.Second
+	// remindTime is how often a server that is out of our sight is reminded.
+	remindTime = time.Second
+)
 
 // seenServer is the server that answered last.
 type seenServer struct {
@@ -79,11 +85,14 @@ func (s *Server) reviveSocket(ctx context.Context, op string) (serverState, erro
 	p, err := openProcess(pid)
 	if err == nil {
 		defer p.close()
-		if !processAlive(pid, start) {
+		switch {
+		case !processAlive(pid, start):
 			return serverDead, nil
+		case processAge(start) < startTime:
+			// Another process has just started it: it makes the socket by itself.
+		default:
+			err = p.signal(syscall.SIGUSR1)
 		}
-		err = p.signal(syscall.SIGUSR1)
-		println("USR1 to", pid, op)
 	}
 	switch {
 	case errors.Is(err, syscall.ESRCH):
@@ -102,4 +111,54 @@ func (s *Server) reviveSocket(ctx context.Context, op string) (serverState, erro
 		}
 	}
 	return serverDead, unknown(op, ReasonSocketLost, "the server process lives, but nothing listens on "+s.socket, ctx.Err())
+}
+
+// remind makes the server look after children that have ended, when a pane is dead and
+// its process a zombie. A tmux that is built with utempter (Debian's is) ignores SIGCHLD for
+// the moment in which it records the end of a pane's terminal; a process that ends just
+// then stays unnoticed, without exit status and without the pane-died hook, until
+// another child ends. The reminder is what tmux does to itself after other uses of
+// utempter. The next snapshot knows more, and the hook hastens it.
+func (s *Server) remind(ctx context.Context, snap Snapshot) {
+	visible := s.pidsVisible(snap.Epoch)
+	for _, session := range snap.Sessions {
+		for _, pane := range session.Panes {
+			if !pane.Dying {
+				continue
+			}
+			if !visible {
+				s.remindFromInside(ctx)
+				return
+			}
+			if state, _, err := procStat(pane.PID); err == nil && state == 'Z' {
+				s.remindServer(snap.Epoch)
+				return
+			}
+		}
+	}
+}
+
+// remindServer sends SIGCHLD to the server, which makes it wait for all of its children.
+func (s *Server) remindServer(epoch Epoch) {
+	p, err := openProcess(epoch.PID)
+	if err != nil {
+		return
+	}
+	defer p.close()
+	if s.pidsVisible(epoch) {
+		_ = p.signal(syscall.SIGCHLD)
+	}
+}
+
+// remindFromInside lets the server run a child of its own, whose end reminds it.
+func (s *Server) remindFromInside(ctx context.Context) {
+	s.mu.Lock()
+	due := time.Since(s.reminded) >= remindTime
+	if due {
+		s.reminded = time.Now()
+	}
+	s.mu.Unlock()
+	if due {
+		_, _ = s.run(ctx, "remind", nil, command{"run-shell", "-b", "true"})
+	}
 }

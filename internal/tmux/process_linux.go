@@ -14,8 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serverComm is the name that a tmux server gives its process.
-const serverComm = "tmux: server"
+const (
+	// serverComm is the name that a tmux server gives its process.
+	serverComm = "tmux: server"
+	// clockTicks is the unit of times in /proc, per second: the same on every Linux.
+	clockTicks = 100
+)
 
 // process is a held process: its pidfd stays that of the same process whatever
 // happens to the number.
@@ -85,6 +89,15 @@ func procPath(pid int, name string) string {
 func processAlive(pid int, start uint64) bool {
 	state, now, err := procStat(pid)
 	return err == nil && now == start && state != 'Z' && state != 'X'
+}
+
+// processAge is how long ago a process started.
+func processAge(start uint64) time.Duration {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return 0
+	}
+	return time.Duration(now.Nano()) - time.Duration(start)*(time.Second/clockTicks)
 }
 
 // isServer reports whether a process calls itself a tmux server.

@@ -24,6 +24,7 @@ func (p *process) ended(time.Duration) bool         { return false }
 func (p *process) close()                           {}
 func processAlive(int, uint64) bool                 { return false }
 func procStat(int) (byte, uint64, error)            { return 0, 0, errLinuxOnly }
+func processAge(uint64) time.Duration               { return 0 }
 func isServer(int) bool                             { return false }
 func processExe(int) string                         { return "" }
 func findServer(string) (int, uint64, bool)         { return 0, 0, false }

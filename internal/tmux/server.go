@@ -68,6 +68,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	seen     seenServer
+	reminded time.Time
 	warnings []string
 	pinned   Epoch // the server that drift is about
 	drift    []string

@@ -82,8 +82,12 @@ func (s *Server) Snapshot(ctx context.Context) (Snapshot, error) {
 	if errors.Is(err, ErrAbsent) {
 		return Snapshot{Taken: taken}, nil
 	}
+	if err != nil {
+		return Snapshot{}, err
+	}
 	snap.Taken = taken
-	return snap, err
+	s.remind(ctx, snap)
+	return snap, nil
 }
 
 // list runs one list-panes between two sentinels. The closing one proves that the

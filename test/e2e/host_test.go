@@ -240,13 +240,13 @@ func (h *host) killHarness(obj sessionObject) {
 
 // logged is one line of the demo harness's log.
 type logged struct {
-	Event   string   `json:"event"`
-	PID     int      `json:"pid"`
-	ID      string   `json:"id"`
-	Text    string   `json:"text"`
-	Source  string   `json:"source"`
-	Argv    []string `json:"argv"`
-	UID     string   `json:"uid"`
+	Event  string   `json:"event"`
+	PID    int      `json:"pid"`
+	ID     string   `json:"id"`
+	Text   string   `json:"text"`
+	Source string   `json:"source"`
+	Argv   []string `json:"argv"`
+	UID    string   `json:"uid"`
 }
 
 // events reads the demo harness's log.

@@ -65,8 +65,8 @@ type app struct {
 func (a *app) post(f func()) { a.events <- f }
 
 // after runs f on the main loop after d.
-func (a *app) after(d time.Duration, f func()) *time.Timer {
-	return time.AfterFunc(d, func() { a.post(f) })
+func (a *app) after(d time.Duration, f func()) {
+	time.AfterFunc(d, func() { a.post(f) })
 }
 
 // main runs the program on its terminal and returns the exit code.
@@ -140,7 +140,7 @@ func (a *app) applyNow(m modes) {
 	}
 	if m.has("spin") {
 		go func() {
-			for {
+			for n := uint64(1); n != 0; n += 2 { // odd, so never zero
 			}
 		}()
 	}

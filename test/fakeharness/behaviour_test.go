@@ -59,6 +59,15 @@ var _ = Describe("misbehaviour", func() {
 			Expect(w.log.Count("input")).To(BeNumerically(">=", 15))
 		})
 
+		It("P31: a megabyte in one line arrives whole", func() {
+			a := w.ready("")
+			text := strings.Repeat("0123456789abcdef", 1<<16)
+			Expect(a.Paste(text)).To(Succeed())
+			a.types("\r")
+			Expect(a.logs("turn", 1).SHA256).To(Equal(sha(text)))
+			a.logs("reply", 1)
+		})
+
 		It("fold: P05 a few lines are folded", func() {
 			a := w.ready("fold")
 			Expect(a.Paste("1\n2\n3\n4\n5")).To(Succeed())
@@ -293,6 +302,13 @@ var _ = Describe("misbehaviour", func() {
 			a := w.ready("permission-dialog=Edit", "--disallowedTools=Edit")
 			a.says("go")
 			a.shows("No such tool available: Edit")
+		})
+
+		It("ctrl-c-is-yes: H06 ^C at a dialog accepts it", func() {
+			a := w.run("trust-dialog,ctrl-c-is-yes")
+			a.logs("dialog", 1)
+			a.types("\x03")
+			a.logs("ready", 1)
 		})
 
 		It("permission-on-paste: opens between the paste and the carriage return", func() {

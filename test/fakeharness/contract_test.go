@@ -264,7 +264,7 @@ var _ = Describe("messages", func() {
 		a.types("after\r")
 		a.logs("reply", 1)
 		Expect(filepath.Join(w.dir, "pwned")).NotTo(BeAnExistingFile())
-		Expect(w.hooked()).To(Equal([]string{"SessionStart", "UserPromptSubmit", "Stop"}))
+		Eventually(w.hooked).Should(Equal([]string{"SessionStart", "UserPromptSubmit", "Stop"}))
 	})
 
 	DescribeTable("that end the program",

@@ -51,6 +51,10 @@ func (a *app) closeDialog() {
 // whoever sent it.
 func (a *app) dialogKey(k key) {
 	d := a.dialog
+	if k.kind == keyInterrupt && a.modes.has("ctrl-c-is-yes") {
+		a.answer(0)
+		return
+	}
 	switch k.kind {
 	case keyUp:
 		d.selected = max(0, d.selected-1)

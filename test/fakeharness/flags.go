@@ -112,16 +112,10 @@ func parseArgs(args []string) (options, error) {
 		if !ok {
 			return o, failure{fmt.Sprintf("error: unknown option '%s'", name)}
 		}
-		var values []string
-		if joined {
-			values = []string{value}
-		}
-		for most := spec.most(joined); len(values) < most && i+1 < len(args); {
-			if next := args[i+1]; strings.HasPrefix(next, "-") && spec.kind != oneValue {
-				break
-			}
-			i++
-			values = append(values, args[i])
+		values := []string{value}
+		if !joined {
+			values = spec.take(args[i+1:])
+			i += len(values)
 		}
 		if len(values) == 0 && (spec.kind == oneValue || spec.kind == manyValues) {
 			return o, failure{fmt.Sprintf("error: option '%s <value>' argument missing", name)}
@@ -137,15 +131,20 @@ func parseArgs(args []string) (options, error) {
 	return o, checkMode(o.permissionMode)
 }
 
-// most is how many values a flag can still take.
-func (s flagSpec) most(joined bool) int {
-	switch {
-	case joined || s.kind == noValue:
-		return 0
-	case s.kind == manyValues:
-		return 1 << 20
+// take is what of the arguments behind a flag are its values. Only a flag that must
+// have exactly one takes what looks like another flag.
+func (s flagSpec) take(args []string) []string {
+	n := 0
+	for n < len(args) && (s.kind == oneValue || !strings.HasPrefix(args[n], "-")) {
+		n++
+		if s.kind != manyValues {
+			break
+		}
 	}
-	return 1
+	if s.kind == noValue {
+		n = 0
+	}
+	return args[:n]
 }
 
 func checkMode(mode string) error {

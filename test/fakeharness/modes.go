@@ -52,6 +52,7 @@ var allModes = map[string]mode{
 	"permission-on-paste": {"", "the next paste opens a permission dialog"},
 	"question-dialog":     {"", "ask a question in the next turn: pasted text becomes the answer"},
 	"menu":                {"", "open a menu that stays"},
+	"ctrl-c-is-yes":       {"", "take ^C in a dialog for its first option"},
 	// Conversations.
 	"new-id":       {"", "go on under a new conversation id, without a word to the hooks"},
 	"lose-resume":  {"", "know no conversation to resume"},

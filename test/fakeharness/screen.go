@@ -24,6 +24,7 @@ const (
 type entry struct {
 	marker, markerStyle string
 	text, style         string
+	lines               int // of the whole text
 }
 
 func userEntry(text string) entry {
@@ -34,6 +35,7 @@ func userEntry(text string) entry {
 const (
 	maxHistory    = 2000 // entries
 	maxEntryLines = 12   // lines of one entry
+	maxEntryBytes = 8192 // bytes of one entry
 	minWidth      = 20
 	indicatorLead = 2 // blank columns before the status line
 )
@@ -112,8 +114,15 @@ func (s *screen) resize() {
 	s.width, s.height, s.repaint = max(w, minWidth), max(h, 1), s.drawn
 }
 
-// add puts an entry at the end of the transcript.
-func (s *screen) add(e entry) { s.fresh = append(s.fresh, e) }
+// add puts an entry at the end of the transcript. Of a long text only the beginning
+// can be seen, so only that is kept.
+func (s *screen) add(e entry) {
+	e.lines = strings.Count(e.text, "\n") + 1
+	if len(e.text) > maxEntryBytes {
+		e.text = strings.ToValidUTF8(e.text[:maxEntryBytes], "") + "…"
+	}
+	s.fresh = append(s.fresh, e)
+}
 
 // banner is the frame at the top.
 func banner(a *app) []entry {
@@ -143,7 +152,7 @@ func (e entry) rows(width int) []string {
 	marker := e.marker
 	for i, l := range strings.Split(printable(e.text), "\n") {
 		if i == maxEntryLines {
-			out = append(out, style(styleDim, strings.Repeat(" ", textWidth(marker))+fmt.Sprintf("… +%d lines", strings.Count(e.text, "\n")+1-i)))
+			out = append(out, style(styleDim, strings.Repeat(" ", textWidth(marker))+fmt.Sprintf("… +%d lines", e.lines-i)))
 			break
 		}
 		for _, r := range wrap(l, width-textWidth(e.marker), maxEntryLines) {

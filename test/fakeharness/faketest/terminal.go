@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
@@ -16,7 +17,7 @@ import (
 // Terminal is a pseudo terminal with a program on it, from the side of the person
 // who looks at it.
 type Terminal struct {
-	// Cmd is the program; Done is closed when it has ended.
+	// Cmd is the program; Done is closed when it has ended and its output was read.
 	Cmd  *exec.Cmd
 	Done chan struct{}
 
@@ -27,6 +28,9 @@ type Terminal struct {
 	bytes  []byte
 	screen *Screen
 }
+
+// outputWait bounds the wait for the end of the output of a program that has ended.
+const outputWait = time.Second
 
 // Start starts the command as the leader of a new session on a new terminal of this
 // size. A signal key does not throw the terminal's output away (NOFLSH), as it could
@@ -53,6 +57,10 @@ func Start(cmd *exec.Cmd, columns, rows int) (*Terminal, error) {
 	go func() {
 		defer close(t.Done)
 		_ = cmd.Wait()
+		select { // the last of its output, unless somebody else holds the terminal
+		case <-t.read:
+		case <-time.After(outputWait):
+		}
 	}()
 	return t, nil
 }
