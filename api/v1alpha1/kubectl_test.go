@@ -2,6 +2,8 @@ package v1alpha1_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -158,10 +160,24 @@ var _ = Describe("kubectl", func() {
 	)
 
 	It("create refuses an unknown field by its name", func(ctx context.Context) {
-		_, stderr, err := kubectl(ctx, "patch", "standing", running(ctx, "StandingSession", "typo", `restarts: 0`).GetName(), "-n", ns,
-			"--type=merge", "-p", `{"spec":{"harnesArgs":[]}}`)
-		Expect(err).NotTo(HaveOccurred(), "the server warns of it: %s", stderr)
+		file := filepath.Join(GinkgoT().TempDir(), "typo.json")
+		obj := object("StandingSession", `{metadata: {name: typo}, spec: {harnesArgs: []}}`)
+		Expect(os.WriteFile(file, mustJSON(obj.Object), 0o600)).To(Succeed())
+		_, stderr, err := kubectl(ctx, "create", "-n", ns, "-f", file)
+		Expect(err).To(HaveOccurred())
 		Expect(stderr).To(ContainSubstring(`unknown field "spec.harnesArgs"`))
+		obj.SetNamespace(ns)
+		expectAbsent(ctx, obj)
+	}, NodeTimeout(time.Minute))
+
+	It("create shows a person the allowed form", func(ctx context.Context) {
+		file := filepath.Join(GinkgoT().TempDir(), "bad.json")
+		obj := object("StandingSession", `{metadata: {name: Supervisor}, spec: {cwd: src}}`)
+		Expect(os.WriteFile(file, mustJSON(obj.Object), 0o600)).To(Succeed())
+		_, stderr, err := kubectl(ctx, "create", "-n", ns, "-f", file)
+		Expect(err).To(HaveOccurred())
+		Expect(stderr).To(ContainSubstring(standingName))
+		Expect(stderr).To(ContainSubstring("spec.cwd " + absolute))
 	}, NodeTimeout(time.Minute))
 
 	It("M11 says what it cannot restart, and the annotation is the way that works", func(ctx context.Context) {

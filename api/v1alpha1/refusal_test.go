@@ -114,7 +114,7 @@ func placementRefusals() []TableEntry {
 		no("an empty className", `spec: {className: ""}`, "spec.className", "at least 1 chars long"),
 		no("a className with a slash", `spec: {className: "a/b"}`, "className must be the name of a SessionClass: "+anyName),
 		no("a className of 64 characters", `spec: {className: `+repeat("c", 64)+`}`, "spec.className: Too long: may not be more than 63"),
-		no("a host selector that is no selector", `spec: {hostSelector: {zone: a}, hostName: "-"}`, "hostName must be the name"),
+		no("a host selector that is a text", `spec: {hostSelector: zone=a}`, "spec.hostSelector", "must be of type object"),
 		no("an unknown deliveryPolicy", `spec: {deliveryPolicy: Pause}`, `supported values: "Deliver", "Drop", "Hold"`),
 		no("a model that starts with a dash", `spec: {model: "--dangerous"}`, "spec.model", modelPattern),
 		no("a model with a blank", `spec: {model: "a b"}`, "spec.model", modelPattern),
@@ -134,7 +134,7 @@ func placementAccepted() []TableEntry {
 		yes("a host name with dots", `spec: {hostName: build-1.example.com}`),
 		yes("a class, host labels, a model and an effort", `spec: {className: big, hostSelector: {matchLabels: {zone: a}}, model: "us.anthropic/claude-opus@1[1m]:v2", effort: xhigh}`),
 		yes("a prompt of 65536 bytes in multi-byte characters", `spec: {prompt: `+repeat("é", 32768)+`}`),
-		yes("each delivery policy", `spec: {deliveryPolicy: Hold}`),
+		yes("the delivery policy Hold", `spec: {deliveryPolicy: Hold}`),
 	}
 }
 

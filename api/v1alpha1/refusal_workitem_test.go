@@ -38,7 +38,7 @@ var _ = Describe("a WorkItemSession", func() {
 		yes("a conversation that exists", `spec: {conversation: {id: 0b6b1f0e-2b1c-4bd3-9a5e-111111111111, workingDirectory: "/srv/a b"}}`),
 		yes("start gates", `spec: {startGates: [{name: phase-selection}, {name: a}, {name: "1"}]}`),
 		yes("the state CleanedUp", `spec: {state: CleanedUp}`),
-		yes("each restart policy", `spec: {restartPolicy: Never}`),
+		yes("the restart policy Never", `spec: {restartPolicy: Never}`),
 	)
 
 	DescribeTable("is refused with", bad, placementRefusals(),

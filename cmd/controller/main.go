@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
@@ -31,7 +32,7 @@ func command() *cobra.Command {
 		Use: "controller", Short: "Bind sessions to hosts and summarise them", Version: version,
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Log = zap.New(zap.UseDevMode(false))
+			o.Log = zap.New(zap.StacktraceLevel(zapcore.PanicLevel))
 			ctrl.SetLogger(o.Log)
 			klog.SetLogger(o.Log)
 			cfg, err := config.GetConfigWithContext(kubeContext)

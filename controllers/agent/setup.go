@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/controllers/internal/apply"
 	"github.com/theloop-dev/the-loop/internal/session"
 )
 
@@ -119,7 +120,7 @@ func setupKind(mgr ctrl.Manager, engine *session.Engine, hostName string, k kind
 		Watches(&api.SessionMessage{}, handler.EnqueueRequestsFromMapFunc(r.ofMessage(k.kind)), builder.WithPredicates(pending{})).
 		Watches(&api.SessionClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass(k)), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		WatchesRawSource(source.Channel(hinted, &handler.EnqueueRequestForObject{}, source.WithBufferSize[client.Object, reconcile.Request](1024))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: apply.RateLimiter()}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the reconciler of %s: %w", k.kind, err)

@@ -38,7 +38,7 @@ type messageReconciler struct {
 func setupMessages(mgr ctrl.Manager) error {
 	r := &messageReconciler{client: mgr.GetClient(), reader: mgr.GetAPIReader(), clock: clock.RealClock{}}
 	b := ctrl.NewControllerManagedBy(mgr).Named("hub-sessionmessage").For(&api.SessionMessage{}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: apply.RateLimiter()})
 	for _, k := range kinds {
 		b = b.Watches(k.fresh(), handler.EnqueueRequestsFromMapFunc(r.ofSession(k.kind)), builder.WithPredicates(boundOrGone{}))
 	}

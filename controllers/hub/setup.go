@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/controllers/internal/apply"
 )
 
 // workers is how many objects of one kind are worked on at a time.
@@ -109,7 +110,7 @@ func setupSessions(mgr ctrl.Manager, k kindSetup) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("hub-"+strings.ToLower(k.kind)).
 		For(k.fresh()).
 		Watches(&api.SessionHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost(k)), builder.WithPredicates(hostChanged{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: apply.RateLimiter()}).
 		Complete(r)
 }
 

@@ -289,7 +289,7 @@ func (in Input) cleanUp() Plan {
 	}
 	// A session that was stopped before is closed, and still has its record of the host.
 	if !in.Closed || in.Started || in.Intended {
-		return in.act(ActionCleanUp, api.ReasonCleanedUp, "removing what is left on the host")
+		return in.act(ActionCleanUp, api.ReasonStopping, "removing what is left on the host")
 	}
 	p := in.wait(api.ReasonCleanedUp, "everything on the host was removed", 0)
 	p.Messages = MessagesRefuse

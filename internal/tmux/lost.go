@@ -11,8 +11,8 @@ import (
 const (
 	// reviveTime bounds the wait for a server to make its socket anew.
 	reviveTime = time.Second
-	// startTime is how old a server's process is at most that has not made its socket yet.
-	startTime = 2 * time.Second
+	// startTime is how old a process is at most that has not made its socket yet.
+	startTime = 500 * time.Millisecond
 	// remindTime is how often a server that is out of our sight is reminded.
 	remindTime = time.Second
 )
@@ -83,34 +83,38 @@ func (s *Server) reviveSocket(ctx context.Context, op string) (serverState, erro
 		return serverDead, nil
 	}
 	p, err := openProcess(pid)
-	if err == nil {
-		defer p.close()
-		switch {
-		case !processAlive(pid, start):
-			return serverDead, nil
-		case processAge(start) < startTime:
-			// Another process has just started it: it makes the socket by itself.
-		default:
-			err = p.signal(syscall.SIGUSR1)
-		}
-	}
-	switch {
-	case errors.Is(err, syscall.ESRCH):
+	if errors.Is(err, syscall.ESRCH) {
 		return serverDead, nil
-	case err != nil:
-		return serverDead, unknown(op, ReasonSocketLost, fmt.Sprintf("nothing listens on %s, and its server, process %d, cannot be told", s.socket, pid), err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, reviveTime)
+	lost := func(err error) (serverState, error) {
+		return serverDead, unknown(op, ReasonSocketLost, fmt.Sprintf("process %d of the server lives, but nothing listens on %s", pid, s.socket), err)
+	}
+	if err != nil {
+		return lost(err)
+	}
+	defer p.close()
+	if !processAlive(pid, start) {
+		return serverDead, nil
+	}
+	// One that somebody has just started makes its socket by itself.
+	young := max(startTime-processAge(start), 0)
+	ctx, cancel := context.WithTimeout(ctx, young+reviveTime)
 	defer cancel()
-	for ctx.Err() == nil {
+	for told := false; ctx.Err() == nil; {
 		if _, err := peerPID(s.socket); err == nil {
 			return serverBack, nil
+		}
+		if !told && processAge(start) >= startTime {
+			told = true
+			if err := p.signal(syscall.SIGUSR1); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return lost(err)
+			}
 		}
 		if p.ended(10 * time.Millisecond) {
 			return serverDead, nil
 		}
 	}
-	return serverDead, unknown(op, ReasonSocketLost, "the server process lives, but nothing listens on "+s.socket, ctx.Err())
+	return lost(ctx.Err())
 }
 
 // remind makes the server look after children that have ended, when a pane is dead and

@@ -45,13 +45,15 @@ var _ = Describe("faults of the cluster", Serial, func() {
 			g.Expect(live).To(BeNumerically(">=", 2))
 		}, 30*time.Second, 500*time.Millisecond).Should(Succeed())
 		Expect(cluster.StartAPIServer(ctx)).To(Succeed())
+		// A watch that was cut off is set up again after up to 30 seconds and more.
+		const late = 90 * time.Second
 		for _, s := range all {
-			ready(s)
+			Eventually(condition(s, api.ConditionReady), late).Should(Equal("True/Running"))
 		}
 		Expect(get(all[0]).Status.Restarts).To(BeZero())
 		m := h.say(all[1], "you are back")
-		Eventually(outcome(m)).Should(Equal(submitted))
-	}, NodeTimeout(3*time.Minute))
+		Eventually(outcome(m), late).Should(Equal(submitted))
+	}, NodeTimeout(6*time.Minute))
 })
 
 var _ = Describe("an idle system", Serial, func() {

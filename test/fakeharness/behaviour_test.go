@@ -144,7 +144,7 @@ var _ = Describe("misbehaviour", func() {
 		It("alt-screen: T14 leaves no transcript behind", func() {
 			a := w.ready("alt-screen")
 			a.says("hello")
-			Expect(a.Output()).To(ContainSubstring("\x1b[?1049h"))
+			Eventually(a.Output).Should(ContainSubstring("\x1b[?1049h"))
 			a.shows("This is turn 1")
 			a.types("quit\r")
 			Expect(a.code()).To(BeZero())
@@ -169,13 +169,13 @@ var _ = Describe("misbehaviour", func() {
 		It("garbage: odd sequences and titles do not hurt it", func() {
 			a := w.ready("garbage")
 			a.says("hello")
-			Expect(a.Output()).To(ContainSubstring("\x1b_Gi=31"))
+			Eventually(a.Output).Should(ContainSubstring("\x1b_Gi=31"))
 			a.shows("This is turn 1")
 		})
 
 		It("extended-keys: P39 are asked for, and the submit is still the byte 0D", func() {
 			a := w.ready("extended-keys")
-			Expect(a.Output()).To(ContainSubstring("\x1b[>4;2m"))
+			Eventually(a.Output).Should(ContainSubstring("\x1b[>4;2m"))
 			a.types("x\x1b[13u")
 			a.logs("unknown-key", 1)
 			a.types("\r")
