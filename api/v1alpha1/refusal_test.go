@@ -11,14 +11,23 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// refused is one object of a kind that must be refused: the minimal one with a
-// change, and what the refusal must say.
+// refused is the body of a table whose entries are refused: the minimal object of
+// the kind with a change, and what the refusal must say.
 func refused(kind string) func(ctx context.Context, change string, words ...string) {
 	return func(ctx context.Context, change string, words ...string) {
 		expectKindRefused(ctx, kind, change, words...)
 	}
 }
 
+// accepted is the body of a table whose entries are accepted.
+func accepted(kind string) func(ctx context.Context, change string) {
+	return func(ctx context.Context, change string) {
+		mustCreate(ctx, newNamespace(ctx), object(kind, change))
+	}
+}
+
+// expectKindRefused: the minimal object of the kind with the change is refused in
+// these words, and nothing is left of it.
 func expectKindRefused(ctx context.Context, kind, change string, words ...string) {
 	GinkgoHelper()
 	obj := object(kind, change)
@@ -31,14 +40,8 @@ func no(why, change string, words ...any) TableEntry {
 	return Entry(why, append([]any{NodeTimeout(time.Minute), change}, words...)...)
 }
 
-// yes is an entry of a table of what is accepted.
-func yes(why, change string) TableEntry { return Entry(why, NodeTimeout(time.Minute), change) }
-
-func accepted(kind string) func(ctx context.Context, change string) {
-	return func(ctx context.Context, change string) {
-		mustCreate(ctx, newNamespace(ctx), object(kind, change))
-	}
-}
+// yes is an entry with nothing but a change.
+func yes(what, change string) TableEntry { return Entry(what, NodeTimeout(time.Minute), change) }
 
 const (
 	anyName       = "lower-case letters, digits, '-' and '.', starting and ending with a letter or digit"
@@ -103,7 +106,7 @@ func celRules(schema *apiextensionsv1.JSONSchemaProps) []apiextensionsv1.Validat
 	return rules
 }
 
-// placement is what both kinds of sessions have in common.
+// placementRefusals are for what both kinds of sessions have in common.
 func placementRefusals() []TableEntry {
 	return []TableEntry{
 		no("an empty hostName", `spec: {hostName: ""}`, "spec.hostName", "at least 1 chars long"),
@@ -129,6 +132,7 @@ func placementRefusals() []TableEntry {
 	}
 }
 
+// placementAccepted is their counterpart.
 func placementAccepted() []TableEntry {
 	return []TableEntry{
 		yes("a host name with dots", `spec: {hostName: build-1.example.com}`),
@@ -187,6 +191,8 @@ var _ = Describe("a StandingSession", func() {
 		no("all three", `spec: {prompt: a, promptFile: /a, promptFrom: {configMapKeyRef: {name: a, key: b}}}`, "at most one of spec.prompt, spec.promptFile and spec.promptFrom"),
 		no("a prompt from nowhere", `spec: {promptFrom: {}}`, "spec.promptFrom.configMapKeyRef: Required value"),
 		no("a prompt from a ConfigMap without a key", `spec: {promptFrom: {configMapKeyRef: {name: a}}}`, "spec.promptFrom.configMapKeyRef.key: Required value"),
+		no("a prompt from an empty key", `spec: {promptFrom: {configMapKeyRef: {name: a, key: ""}}}`, "spec.promptFrom.configMapKeyRef.key", "at least 1 chars long"),
+		no("a prompt from a ConfigMap without a name", `spec: {promptFrom: {configMapKeyRef: {name: "", key: a}}}`, "spec.promptFrom.configMapKeyRef.name", "at least 1 chars long"),
 		no("a relative directory", `spec: {cwd: src}`, "spec.cwd "+absolute+", or start with ~/"),
 		no("a directory of the parent", `spec: {cwd: ../src}`, "spec.cwd "+absolute+", or start with ~/"),
 		no("an empty directory", `spec: {cwd: ""}`, "spec.cwd "+absolute+", or start with ~/"),

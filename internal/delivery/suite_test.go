@@ -140,5 +140,7 @@ func request(p *pane, change ...func(*delivery.Request)) delivery.Request {
 
 // took adds the harness's word that it took the text.
 func took(at time.Time) func(*delivery.Request) {
-	return func(r *delivery.Request) { r.State.Taken = append(r.State.Taken, harness.Taken{Digest: digest, Time: at}) }
+	return func(r *delivery.Request) {
+		r.State.Taken = append(r.State.Taken, harness.Taken{Digest: digest, Time: at})
+	}
 }

@@ -63,14 +63,20 @@ func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error
 	if plan.ResumeFailed {
 		t.Store.Event(true, "ResumeFailed", "the conversation "+t.status.ConversationID+" could not be continued; a fresh one is begun")
 	}
+	before := t.status.DeepCopy()
 	boot, problem := t.intend(ctx, plan)
-	if problem != nil {
-		t.setRunning(metav1.ConditionFalse, problem.Reason, problem.Message)
-		return false, unknownRequeue, nil
+	var cmd launch.File
+	var promptFile string
+	if problem == nil {
+		var err error
+		if cmd, promptFile, err = t.command(boot); err != nil {
+			problem = &Obstacle{Reason: api.ReasonInvalidSpec, Message: err.Error()}
+		}
 	}
-	cmd, promptFile, err := t.command(boot)
-	if err != nil {
-		t.setRunning(metav1.ConditionFalse, api.ReasonInvalidSpec, err.Error())
+	if problem != nil {
+		// Nothing is half made: the record says no more than it did.
+		before.DeepCopyInto(t.status)
+		t.setRunning(metav1.ConditionFalse, problem.Reason, problem.Message)
 		return false, unknownRequeue, nil
 	}
 	if err := t.Store.SaveSession(ctx); err != nil {

@@ -365,7 +365,7 @@ func (in Input) serve() Plan {
 // startDue says whether the session is to be started now, and if not, why.
 func (in Input) startDue() (bool, Plan) {
 	switch {
-	case in.Registered && !in.Started && !in.Intended:
+	case in.Registered && !in.Started && !in.Intended && !in.RestartRequested:
 		if in.MessageDue && in.Delivery == api.DeliveryPolicyDeliver {
 			return true, Plan{}
 		}

@@ -139,7 +139,7 @@ var starting = []invariant{
 		func(in *input, p *plan) bool { return running(in) && startsSomething(in, p) },
 		func(in *input, _ *plan) bool {
 			if in.Registered && !in.Started && !in.Intended {
-				return messageWaits(in)
+				return messageWaits(in) || in.RestartRequested
 			}
 			return wantedAnew(in) || in.Restart == api.RestartPolicyAlways && !waiting(in.BackoffUntil) ||
 				in.Restart == api.RestartPolicyOnMessage && messageWaits(in) && !waiting(in.BackoffUntil)

@@ -127,7 +127,7 @@ func (f *fixture) fill(b *testing.B) {
 	}()
 	stop := f.run(b)
 	class := &api.SessionClass{ObjectMeta: metav1.ObjectMeta{Name: "sleep", Labels: map[string]string{api.DefaultClassLabel: "true"}}}
-	class.Spec.Harness = api.HarnessSpec{Name: "custom", Binary: "/bin/sleep", Custom: &api.CustomHarness{StartArgs: []string{"100000"}}}
+	class.Spec.Harness = api.HarnessSpec{Name: "custom", Binary: "/bin/sh", Custom: &api.CustomHarness{StartArgs: []string{"-c", "exec sleep 100000", "{{promptFile}}"}}}
 	class.Spec.Workspace.Root = f.dir
 	check(b, f.client.Create(ctx, class))
 	for i := range adopted {

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // box is the input box.
@@ -109,17 +111,35 @@ func sha(text string) string {
 func (a *app) input(chunk []byte) {
 	now := time.Now()
 	keys := a.parser.feed(chunk)
-	if len(a.parser.rest) > 0 && !a.parser.inPaste {
-		const escapeWait = 50 * time.Millisecond
-		kept := a.lastInput
-		a.after(escapeWait, func() {
-			if a.lastInput.After(kept) && time.Since(a.lastInput) >= escapeWait {
-				a.keys(a.parser.flush(), time.Now())
-			}
-		})
-	}
 	a.lastInput = now
+	if len(a.parser.rest) > 0 && !a.parser.inPaste {
+		a.expectMore(now)
+	}
 	a.keys(keys, now)
+}
+
+// expectMore takes what may be the beginning of a sequence for keys of its own when
+// nothing follows: a lone escape soon, anything longer late.
+func (a *app) expectMore(came time.Time) {
+	wait := 50 * time.Millisecond
+	if len(a.parser.rest) > 1 {
+		wait = 2 * time.Second
+	}
+	a.after(wait, func() {
+		switch {
+		case a.lastInput != came:
+		case inputWaits():
+			a.expectMore(came)
+		default:
+			a.keys(a.parser.flush(), time.Now())
+		}
+	})
+}
+
+// inputWaits reports whether the terminal holds input that was not read yet.
+func inputWaits() bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: 0, Events: unix.POLLIN}}, 0)
+	return err == nil && n > 0
 }
 
 func (a *app) keys(keys []key, now time.Time) {

@@ -31,8 +31,8 @@ func (a *app) open(d *dialog) {
 		return
 	}
 	a.dialog = d
-	a.log.event("dialog", fields{"kind": d.kind})
 	a.showStatus()
+	a.log.event("dialog", fields{"kind": d.kind})
 }
 
 // closeDialog takes the open dialog away and shows the next.
