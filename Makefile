@@ -37,7 +37,7 @@ packages = list=$$(go list -f '{{.ImportPath}} {{.Dir}}' $(PKGS)) || exit 1; \
 COMMAND_LINE := exec\.(Command|CommandContext)\(([^"]*, *)?"([^"]*/)?(tmux|git|sh|bash)"
 
 .DEFAULT_GOAL := help
-.PHONY: help tmux controlplane generate manifests fmt verify lint test fuzz bench build run down clean
+.PHONY: help tmux controlplane generate manifests fmt verify lint test fuzz bench build run down picture clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -110,6 +110,9 @@ run: tmux build ## Build everything and run it here: `the-loop up`. Ctrl-C leave
 down: ## End what `make run` started, sessions included.
 	@test -x bin/the-loop || $(MAKE) --no-print-directory build
 	@exec bin/the-loop down $(ARGS)
+
+picture: build ## Draw the README's picture anew, from the real thing.
+	@hack/picture.sh
 
 clean: ## Remove what was built in the checkout.
 	@rm -rf bin coverage

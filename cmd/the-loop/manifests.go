@@ -128,6 +128,8 @@ func defaultClass(ctx context.Context, c client.Client, binDir string) (string, 
 			return "", fmt.Errorf("neither claude is on PATH nor the demo harness at %s: install Claude Code, or run make build", demo)
 		}
 		class.Name, class.Spec.Harness.Binary = "demo", demo
+		// The configuration of a harness that is not there is nobody's to write.
+		class.Spec.Trust.Enabled = new(false)
 	}
 	if err := c.Create(ctx, class, fieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
 		return "", fmt.Errorf("creating SessionClass %s: %w", class.Name, err)

@@ -236,15 +236,23 @@ func awaitParts(ctx context.Context, group *errgroup.Group) error {
 		return err
 	case <-ctx.Done():
 	}
+	timer := time.NewTimer(partsWithin)
+	defer timer.Stop()
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(partsWithin):
-		if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
-			return err
-		}
-		return nil //nolint:nilerr // being stopped is no error
+	case <-timer.C:
+		return cause(ctx)
 	}
+}
+
+// cause is why a context ended, nil when somebody stopped it.
+func cause(ctx context.Context) error {
+	err := context.Cause(ctx)
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 // ignoreStop makes no error of having been stopped.

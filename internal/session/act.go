@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/google/uuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/internal/harness"
@@ -87,7 +89,49 @@ func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error
 			return false, 0, t.fail("creating the first message", err)
 		}
 	}
+	t.prepare(ctx)
 	return t.create(ctx, cmd, plan)
+}
+
+// prepare writes what keeps the harness from opening on a dialog. A failure is told
+// and keeps nothing from starting.
+func (t *turn) prepare(ctx context.Context) {
+	p, ok := t.launch.adapter.(harness.Preparer)
+	if !ok {
+		return
+	}
+	trust, plugins := t.Class.Spec.Trust, t.Class.Spec.Plugins
+	root := ""
+	if t.Class.Spec.Workspace.Root != "" {
+		root, _ = t.expand(t.Class.Spec.Workspace.Root)
+	}
+	repo := ptr.Deref(plugins.MarketplaceRepo, "")
+	done, err := p.Prepare(ctx, harness.PrepareOptions{
+		Dir: t.launch.dir, WorkspaceRoot: root, Args: t.launch.args, Lookup: t.lookup,
+		Trust: ptr.Deref(trust.Enabled, true), Scope: trust.Scope, AcceptBypass: trust.AcceptBypassPermissions,
+		Plugins: ptr.Deref(plugins.Enabled, true) && repo != "", MarketplaceRepo: repo,
+		LockDir: filepath.Join(t.Dir, "locks"),
+	})
+	for _, w := range done.Warnings {
+		t.Log.Info("warning: " + w)
+	}
+	if len(done.Applied) > 0 {
+		t.Store.Event(false, "WorkspaceTrusted", strings.Join(done.Applied, "; "))
+	}
+	if err != nil {
+		t.Log.Info("the harness's configuration was not prepared; it may open on a dialog", "reason", err.Error())
+		t.Store.Event(true, "WorkspaceTrustFailed", err.Error())
+	}
+}
+
+// lookup reads a variable of the environment in which the harness will run.
+func (t *turn) lookup(key string) string {
+	for _, kv := range slices.Backward(t.launch.env) {
+		if v, ok := strings.CutPrefix(kv, key+"="); ok {
+			return v
+		}
+	}
+	return t.Getenv(key)
 }
 
 // intend writes the launch into the status: mode, conversation, name, arguments.

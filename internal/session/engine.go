@@ -87,6 +87,8 @@ type Engine struct {
 	HookSocket string
 	// LookPath finds an executable.
 	LookPath func(string) (string, error)
+	// Getenv reads a variable of the environment that harnesses inherit.
+	Getenv func(key string) string
 	// KnownUID reports whether a UID is that of a session of this host.
 	KnownUID func(uid string) bool
 	// Sweep ends the processes of a session that are left outside its terminal.

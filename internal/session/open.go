@@ -104,7 +104,7 @@ func Open(ctx context.Context, o HostOptions) (*Engine, error) {
 		Terminal: server,
 		Lister:   &Lister{Source: server, Log: o.Log.WithName("lister")},
 		HostName: o.HostName, Dir: o.Dir, Shim: o.Shim, HookSocket: o.hookSocket(),
-		LookPath: exec.LookPath,
+		LookPath: exec.LookPath, Getenv: os.Getenv,
 		Sweep: func(ctx context.Context, uid string) ([]int, error) {
 			return tmux.EndProcesses(ctx, uid, leftoverGrace)
 		},

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -12,6 +14,10 @@ import (
 const (
 	// cleanupTime bounds the removal of a buffer that a failed delivery left.
 	cleanupTime = time.Second
+	// bufferPrefix begins the names of our buffers.
+	bufferPrefix = "loop-"
+	// bufferAge is how old a buffer is that no delivery uses any more.
+	bufferAge = time.Minute
 	// paneExited is how tmux 3.7 and newer refuse a paste, before anything is typed, while
 	// a process has ended and its pane is not dead yet.
 	paneExited = "target pane has exited"
@@ -109,5 +115,25 @@ func validateDelivery(op string, t Target, delivery string) error {
 // bufferName is unique for each call: two that overlap must not take each other's
 // buffer away.
 func bufferName(delivery string) string {
-	return "loop-" + delivery + "-" + rand.Text()
+	return bufferPrefix + delivery + "-" + rand.Text()
+}
+
+// bufferPattern is what bufferName makes.
+var bufferPattern = regexp.MustCompile(`^` + bufferPrefix + `[A-Za-z0-9-]{1,64}-[A-Z2-7]{26}$`)
+
+// dropBuffers deletes what deliveries left whose process was killed in the middle: the text
+// would stay in the server's memory, for everybody to read. Failures are left to the
+// next time.
+func (s *Server) dropBuffers(ctx context.Context, age time.Duration) {
+	a, err := s.run(ctx, "drop-buffers", nil, command{"list-buffers", "-F", "#{buffer_created}|#{buffer_name}"})
+	if err != nil || a.code != 0 {
+		return
+	}
+	for line := range strings.Lines(a.stdout) {
+		created, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "|")
+		at, err := strconv.ParseInt(created, 10, 64)
+		if err == nil && time.Since(time.Unix(at, 0)) >= age && bufferPattern.MatchString(name) {
+			_, _ = s.run(ctx, "drop-buffers", nil, command{"delete-buffer", "-b", name})
+		}
+	}
 }

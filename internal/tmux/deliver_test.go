@@ -316,6 +316,19 @@ var _ = with("Paste and Submit", func(bin string) {
 		noBuffers(f)
 	})
 
+	It("removes in time what a killed delivery left in the server, and nothing of anybody else", func() {
+		f := started(bin)
+		left := bufferName("d1")
+		for _, b := range []string{left, "loop-mine", "theirs"} {
+			f.person("set-buffer", "-b", b, "text")
+		}
+		_, err := f.Ensure(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(f.person("list-buffers", "-F", "#{buffer_name}")).To(ContainSubstring(left), "it may be in use")
+		f.dropBuffers(ctx, 0)
+		Expect(strings.Fields(f.person("list-buffers", "-F", "#{buffer_name}"))).To(ConsistOf("loop-mine", "theirs"))
+	})
+
 	It("types for people who may only look", func() {
 		f := started(bin)
 		t, got := f.reader("a")

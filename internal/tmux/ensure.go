@@ -47,7 +47,11 @@ func (s *Server) Ensure(ctx context.Context) (Epoch, error) {
 	if err := checkVersion("server", v); err != nil {
 		return Epoch{}, err
 	}
-	return s.pin(ctx)
+	epoch, err := s.pin(ctx)
+	if err == nil {
+		s.dropBuffers(ctx, bufferAge)
+	}
+	return epoch, err
 }
 
 // Drift names the options that the last Ensure found changed on a running server and
@@ -160,6 +164,8 @@ func (s *Server) Shutdown(ctx context.Context, epoch Epoch) error {
 		return fmt.Errorf("tmux shutdown of %s: %w: the server is %s", epoch, ErrRefused, strings.TrimSpace(rest))
 	}
 	// The connection may break before the answer: only the end itself is proof.
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
 	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		if ended, err := s.hasEnded(ctx, before, epoch); ended || err != nil {
 			return err

@@ -124,13 +124,12 @@ func (s *Server) reviveSocket(ctx context.Context, op string) (serverState, erro
 // another child ends. The reminder is what tmux does to itself after other uses of
 // utempter. The next snapshot knows more, and the hook hastens it.
 func (s *Server) remind(ctx context.Context, snap Snapshot) {
-	visible := s.pidsVisible(snap.Epoch)
 	for _, session := range snap.Sessions {
 		for _, pane := range session.Panes {
 			if !pane.Dying {
 				continue
 			}
-			if !visible {
+			if !s.pidsVisible(snap.Epoch) {
 				s.remindFromInside(ctx)
 				return
 			}

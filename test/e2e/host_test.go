@@ -66,6 +66,8 @@ func (h *host) createClass(name, behaviour string, change func(*api.SessionClass
 			{Name: "FAKEHARNESS_BEHAVIOUR", Value: behaviour},
 		}},
 		Workspace: api.WorkspacePolicy{Root: filepath.Join(h.dir, "work")},
+		// The operator's own configuration is not a test's to write.
+		Trust: api.TrustPolicy{Enabled: new(false)},
 	}}
 	if change != nil {
 		change(c)

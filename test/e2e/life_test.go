@@ -204,7 +204,7 @@ var _ = Describe("the life of a session", func() {
 
 	It("C014: refuses a live terminal session of the right name that is not ours, loudly, and leaves it alone", func() {
 		h := newHost()
-		Eventually(h.socket).Should(BeAnExistingFile())
+		Eventually(func() error { _, err := os.Stat(h.socket); return err }).Should(Succeed())
 		out, err := exec.Command("tmux", "-N", "-S", h.socket, "new-session", "-d", "-P", "-F", "#{pane_pid}", "-s", "loop-standing-taken", "sleep", "1000").Output()
 		Expect(err).NotTo(HaveOccurred())
 		s := h.standing("taken", nil)
@@ -289,7 +289,8 @@ var _ = Describe("the life of a session", func() {
 
 	It("refuses a second agent on the same state, and on the same host name", func() {
 		h := newHost()
-		Eventually(filepath.Join(h.dir, "agent", "agent.lock")).Should(BeAnExistingFile())
+		lock := filepath.Join(h.dir, "agent", "agent.lock")
+		Eventually(func() error { _, err := os.Stat(lock); return err }).Should(Succeed())
 		Eventually(func() error {
 			return k8s.Get(context.Background(), client.ObjectKey{Name: h.name}, &api.SessionHost{})
 		}).Should(Succeed())

@@ -1,0 +1,81 @@
+package harness
+
+import "context"
+
+// TrustScope says how far the trust of a prepared session reaches.
+type TrustScope string
+
+const (
+	// TrustWorkspaceRoot trusts the spawn directory and, where that is safe, the
+	// workspace root above it. It is the default, for "" too.
+	TrustWorkspaceRoot TrustScope = "WorkspaceRoot"
+	// TrustDirectory trusts the spawn directory alone.
+	TrustDirectory TrustScope = "Directory"
+)
+
+// AcceptBypass says when the harness's disclaimer about running without permissions
+// is accepted on behalf of the operator.
+type AcceptBypass string
+
+const (
+	// AcceptBypassAuto accepts it when the harness's arguments ask for that mode. It is
+	// the default, for "" too.
+	AcceptBypassAuto AcceptBypass = "Auto"
+	// AcceptBypassAlways accepts it for every session.
+	AcceptBypassAlways AcceptBypass = "Always"
+	// AcceptBypassNever leaves it to a person.
+	AcceptBypassNever AcceptBypass = "Never"
+)
+
+// PrepareOptions is what is needed to write the harness's own user config before a
+// start, so that the session does not open on a dialog. The zero value of each
+// switch is off.
+type PrepareOptions struct {
+	// Dir is the spawn directory, absolute; its realpath is trusted too when it
+	// differs.
+	Dir string
+	// WorkspaceRoot is the directory that holds all checkouts, "" for none. Trust widens
+	// to it only when it contains Dir and is neither / nor HOME.
+	WorkspaceRoot string
+	// Args are the harness's arguments: they tell whether it will run without
+	// permissions.
+	Args []string
+	// Lookup gives environment variables as the harness will see them, "" when unset.
+	// nil means that none is set, which is an error: HOME is needed.
+	Lookup func(key string) string
+	// Trust accepts the workspace trust dialog, and by AcceptBypass the disclaimer about
+	// running without permissions.
+	Trust bool
+	// Scope is how far Trust reaches: TrustWorkspaceRoot or TrustDirectory.
+	Scope string
+	// AcceptBypass is one of AcceptBypassAuto, AcceptBypassAlways, AcceptBypassNever.
+	AcceptBypass string
+	// Plugins enables the-loop's own plugin for the user, where nothing is said about it
+	// yet.
+	Plugins bool
+	// MarketplaceRepo is where the plugin comes from, owner/repo; "" leaves the
+	// marketplaces as they are.
+	MarketplaceRepo string
+	// LockDir holds the locks that all processes of the host share, absolute; it is made
+	// when missing.
+	LockDir string
+}
+
+// Prepared is what a Prepare did.
+type Prepared struct {
+	// Applied says in words what was written, every trusted directory by its name; empty
+	// when all was as it should be.
+	Applied []string
+	// Warnings are what was left out on purpose, for a person.
+	Warnings []string
+}
+
+// Preparer is implemented by an adapter whose harness has a user config in which its
+// start dialogs can be answered beforehand.
+type Preparer interface {
+	// Prepare writes that config. It changes only the keys that answer a dialog, and no
+	// file in which nothing is to change. An error does not keep the session from being
+	// started: it may then wait at a dialog. What was applied before the error is
+	// returned with it.
+	Prepare(ctx context.Context, o PrepareOptions) (Prepared, error)
+}
