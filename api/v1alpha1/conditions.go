@@ -163,6 +163,9 @@ const (
 	ReasonSessionNotRunning = "SessionNotRunning"
 	// ReasonEmptyText: nothing was left of the text after sanitising.
 	ReasonEmptyText = "EmptyText"
+	// ReasonSuperseded: a first message that was never typed, replaced by that of a later
+	// start.
+	ReasonSuperseded = "Superseded"
 	// ReasonOutcomeUnknown: it cannot be told whether the text arrived. It is not tried
 	// again.
 	ReasonOutcomeUnknown = "OutcomeUnknown"

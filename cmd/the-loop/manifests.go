@@ -59,7 +59,7 @@ func manifests(pattern string) ([]*unstructured.Unstructured, error) {
 // install applies the CRDs and the roles, and waits until every kind is served.
 func install(ctx context.Context, c client.Client) error {
 	var crds []string
-	for _, pattern := range []string{"crd/bases/*.yaml", "rbac/namespace.yaml", "rbac/[^n]*.yaml"} {
+	for _, pattern := range []string{"crd/bases/*.yaml", "rbac/*.yaml"} {
 		objs, err := manifests(pattern)
 		if err != nil {
 			return err

@@ -2,29 +2,24 @@ package harness
 
 import "context"
 
-// TrustScope says how far the trust of a prepared session reaches.
-type TrustScope string
-
+// Values of PrepareOptions.Scope.
 const (
 	// TrustWorkspaceRoot trusts the spawn directory and, where that is safe, the
 	// workspace root above it. It is the default, for "" too.
-	TrustWorkspaceRoot TrustScope = "WorkspaceRoot"
+	TrustWorkspaceRoot = "WorkspaceRoot"
 	// TrustDirectory trusts the spawn directory alone.
-	TrustDirectory TrustScope = "Directory"
+	TrustDirectory = "Directory"
 )
 
-// AcceptBypass says when the harness's disclaimer about running without permissions
-// is accepted on behalf of the operator.
-type AcceptBypass string
-
+// Values of PrepareOptions.AcceptBypass.
 const (
-	// AcceptBypassAuto accepts it when the harness's arguments ask for that mode. It is
-	// the default, for "" too.
-	AcceptBypassAuto AcceptBypass = "Auto"
+	// AcceptBypassAuto accepts the disclaimer when the harness's arguments ask for the
+	// mode that it warns of. It is the default, for "" too.
+	AcceptBypassAuto = "Auto"
 	// AcceptBypassAlways accepts it for every session.
-	AcceptBypassAlways AcceptBypass = "Always"
+	AcceptBypassAlways = "Always"
 	// AcceptBypassNever leaves it to a person.
-	AcceptBypassNever AcceptBypass = "Never"
+	AcceptBypassNever = "Never"
 )
 
 // PrepareOptions is what is needed to write the harness's own user config before a
@@ -41,7 +36,7 @@ type PrepareOptions struct {
 	// permissions.
 	Args []string
 	// Lookup gives environment variables as the harness will see them, "" when unset.
-	// nil means that none is set, which is an error: HOME is needed.
+	// HOME must be absolute, and so must CLAUDE_CONFIG_DIR where it is set.
 	Lookup func(key string) string
 	// Trust accepts the workspace trust dialog, and by AcceptBypass the disclaimer about
 	// running without permissions.

@@ -84,6 +84,11 @@ func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error
 	if err := t.Store.SaveSession(ctx); err != nil {
 		return false, 0, t.fail("recording the launch", err)
 	}
+	if plan.Mode == api.LaunchFresh {
+		if err := t.supersede(ctx, t.bootKey()); err != nil {
+			return false, 0, err
+		}
+	}
 	if boot != "" && promptFile == "" {
 		if err := t.Store.EnsureMessage(ctx, t.bootMessage(boot)); err != nil {
 			return false, 0, t.fail("creating the first message", err)

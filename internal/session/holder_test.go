@@ -86,6 +86,10 @@ var _ = Describe("Sight", func() {
 			session.Record{Target: plain, PaneID: "%1", Epoch: "12.34", LaunchID: "launch-1"},
 			seen{holder: session.HolderLiveOurs, name: plain, id: "$1", pane: "%0"},
 			launched(sessionOf("$1", plain, me, alive("%1", 11), alive("%0", 10)), "launch-2")),
+		Entry("P44: the same launch, recorded in another life: the pane's number means nothing",
+			session.Record{Target: plain, PaneID: "%1", Epoch: "12.34", LaunchID: "launch-1"},
+			seen{holder: session.HolderLiveOurs, name: plain, id: "$1", pane: "%0"},
+			launched(sessionOf("$1", plain, me, dead("%1"), alive("%0", 10)), "launch-1")),
 	)
 
 	DescribeTable("P43: the harness's own pane, whatever a person opens beside it", func(rec session.Record, want seen, sessions ...tmux.Session) {
@@ -131,6 +135,11 @@ var _ = Describe("Sight", func() {
 			seen{holder: session.HolderLiveOurs, name: special, id: "$2", pane: "%2"},
 			sessionOf("$1", plain, me, dead("%1")), launched(sessionOf("$2", special, me, alive("%2", 12)), "launch-2")),
 	)
+
+	It("no record is not the record of a session without a launch", func() {
+		first := launched(sessionOf("$1", plain, me, alive("%1", 11)), "launch-1")
+		Expect(sight(session.Record{}, first, sessionOf("$2", special, me, alive("%2", 12))).Session.ID).To(Equal("$1"))
+	})
 
 	DescribeTable("without the stamp: ours when the record names this very pane in this life of the server",
 		func(rec session.Record, want seen, sessions ...tmux.Session) {

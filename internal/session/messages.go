@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -50,21 +51,28 @@ func (t *turn) enqueue(ctx context.Context) error {
 	return nil
 }
 
-// byPlace orders messages by sequence, new ones behind by age.
+// byPlace orders messages: the first message of a conversation before all others, then
+// by sequence, new ones behind by age.
 func byPlace(a, b *api.SessionMessage) int {
-	if a.Status.Sequence == 0 || b.Status.Sequence == 0 {
-		if c := cmp.Compare(b.Status.Sequence, a.Status.Sequence); c != 0 {
-			return c
+	last := func(m *api.SessionMessage) int64 {
+		if m.Status.Sequence == 0 {
+			return math.MaxInt64
 		}
-		boot := func(m *api.SessionMessage) int {
-			if m.Spec.Source.Type == api.SourceBoot {
-				return 0
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(boot(a), boot(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		return m.Status.Sequence
 	}
-	return cmp.Compare(a.Status.Sequence, b.Status.Sequence)
+	return cmp.Or(
+		cmp.Compare(notBoot(a), notBoot(b)),
+		cmp.Compare(last(a), last(b)),
+		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+func notBoot(m *api.SessionMessage) int {
+	if m.Spec.Source.Type == api.SourceBoot {
+		return 0
+	}
+	return 1
 }
 
 // head is the message whose turn it is.
@@ -164,6 +172,9 @@ const evidenceSoon = 2 * time.Second
 // deliver takes the messages as far as they go now, one after the other.
 func (t *turn) deliver(ctx context.Context) (time.Duration, error) {
 	wait, err := t.expire(ctx)
+	if err == nil {
+		err = t.settle(ctx)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -201,6 +212,35 @@ func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool
 	}
 	t.mem.progress = step.Progress
 	return t.conclude(ctx, m, step)
+}
+
+// settle ends the delivery that an end of the harness interrupted, before any other
+// begins: what is known of it would be forgotten.
+func (t *turn) settle(ctx context.Context) error {
+	if t.mem.launch == t.status.Launch.ID || t.mem.progress.Pasted.IsZero() {
+		return nil
+	}
+	i := slices.IndexFunc(t.queue, func(m *api.SessionMessage) bool { return m.UID == t.mem.inflight })
+	if i < 0 {
+		t.mem.inflight, t.mem.progress = "", delivery.Progress{}
+		return nil
+	}
+	_, err := t.begin(ctx, t.queue[i])
+	return err
+}
+
+// supersede ends first messages of earlier launches that were never typed: another
+// fresh conversation gets one of its own.
+func (t *turn) supersede(ctx context.Context, key string) error {
+	for _, m := range slices.Clone(t.queue) {
+		if m.Spec.Source.Type != api.SourceBoot || m.Spec.Source.ID == key || m.UID == t.mem.inflight {
+			continue
+		}
+		if err := t.finish(ctx, m, api.OutcomeDropped, api.ReasonSuperseded, "another fresh conversation was begun, with a first message of its own"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // begin makes m the delivery under way. A message that another life of the agent may
@@ -290,11 +330,14 @@ func (t *turn) typed(m *api.SessionMessage) (string, string) {
 	return body, hook.Digest(body)
 }
 
+// bootKey tells the first messages of launches apart.
+func (t *turn) bootKey() string { return "boot/" + t.status.Launch.ID }
+
 // bootMessage is the first message of a fresh conversation. Its name comes from the
 // launch, so that it is made once however often the start is tried.
 func (t *turn) bootMessage(body string) *api.SessionMessage {
 	obj := t.Object
-	key := "boot/" + t.status.Launch.ID
+	key := t.bootKey()
 	return &api.SessionMessage{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: obj.GetNamespace(),

@@ -257,7 +257,7 @@ func (f *fixture) died(name string) Session {
 func (f *fixture) reader(name string) (Target, func() string) {
 	GinkgoHelper()
 	file := filepath.Join(f.dir, name+".got")
-	t := f.spawn(name, "/bin/sh", "-c", `stty raw -echo; printf '\033[?2004hREADY'; exec cat >"$0"`, file)
+	t := f.spawn(name, "/bin/sh", "-c", `stty raw -echo; : >"$0"; printf '\033[?2004hREADY'; exec cat >>"$0"`, file)
 	f.ready(t)
 	return t, func() string {
 		data, err := os.ReadFile(file)

@@ -95,7 +95,7 @@ func startCluster(ctx context.Context) {
 	DeferCleanup(func(ctx SpecContext) { Expect(cluster.Stop(ctx)).To(Succeed()) }, NodeTimeout(time.Minute))
 	_, err = envtest.InstallCRDs(cluster.Config(), envtest.CRDInstallOptions{Paths: []string{filepath.Join(root, "config/crd/bases")}, ErrorIfPathMissing: true})
 	Expect(err).NotTo(HaveOccurred())
-	for _, f := range []string{"namespace.yaml", "controller_role.yaml", "agent_role.yaml", "bindings.yaml", "people.yaml"} {
+	for _, f := range []string{"00_namespace.yaml", "controller_role.yaml", "agent_role.yaml", "bindings.yaml", "people.yaml"} {
 		kubectl("apply", "-f", filepath.Join(root, "config/rbac", f))
 	}
 	s := runtime.NewScheme()
