@@ -116,16 +116,21 @@ func endSessions(ctx context.Context, st state, record upRecord, grace time.Dura
 		return nil
 	}
 	left := 0
+	var problems []error
 	for _, s := range snap.Sessions {
 		if !st.owns(s) {
 			left++
 			continue
 		}
 		if err := endSession(ctx, server, snap.Epoch, s, grace); err != nil {
-			return fmt.Errorf("ending session %s: %w", s.Name, err)
+			problems = append(problems, fmt.Errorf("ending session %s: %w", s.Name, err))
+			continue
 		}
 		fmt.Fprintf(out, "ended session %s\n", s.Name)
 		*ended++
+	}
+	if len(problems) > 0 {
+		return errors.Join(problems...)
 	}
 	if left > 0 {
 		fmt.Fprintf(out, "left alone: %d sessions on %s that this the-loop did not start\n", left, server.Socket())

@@ -108,6 +108,9 @@ func established(ctx context.Context, c client.Client, name string) error {
 // demoHarness is the harness that stands in where no real one is installed.
 const demoHarness = "fakeharness"
 
+// demoClass is the class that runs it.
+const demoClass = "demo"
+
 // defaultClass creates a default SessionClass where there is none. Without a real
 // harness on PATH it runs the demo harness that was built with the program.
 func defaultClass(ctx context.Context, c client.Client, binDir string) (string, error) {
@@ -127,7 +130,7 @@ func defaultClass(ctx context.Context, c client.Client, binDir string) (string, 
 		if _, err := exec.LookPath(demo); err != nil {
 			return "", fmt.Errorf("neither claude is on PATH nor the demo harness at %s: install Claude Code, or run make build", demo)
 		}
-		class.Name, class.Spec.Harness.Binary = "demo", demo
+		class.Name, class.Spec.Harness.Binary = demoClass, demo
 		// The configuration of a harness that is not there is nobody's to write.
 		class.Spec.Trust.Enabled = new(false)
 	}

@@ -17,6 +17,7 @@ func (s state) lock() string       { return filepath.Join(string(s), "up.lock") 
 func (s state) record() string     { return filepath.Join(string(s), "up.json") }
 func (s state) cluster() string    { return filepath.Join(string(s), "control-plane") }
 func (s state) agent() string      { return filepath.Join(string(s), "agent") }
+func (s state) hostName() string   { return filepath.Join(string(s), "host-name") }
 func (s state) requestLog() string { return filepath.Join(string(s), "requests.log") }
 
 // upRecord is what `down` must know of the `up` before it.

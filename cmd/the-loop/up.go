@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -82,7 +84,7 @@ func (o *upOptions) run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	o.agent.Dir, o.agent.Version, o.agent.Log = st.agent(), version, log.WithName("agent")
-	if err := o.agent.Complete(); err != nil {
+	if err := o.keepHostName(st); err != nil {
 		return err
 	}
 	lock, err := st.take()
@@ -91,16 +93,45 @@ func (o *upOptions) run(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 
-	c, err := o.connect(ctx, st, out)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.stop(out)) }()
-	record := upRecord{PID: os.Getpid(), TmuxSocket: o.agent.TmuxSocket, TmuxBinary: o.agent.TmuxBinary, Kubeconfig: c.kubeconfig}
+	// Written before anything is started: who reads it finds this process.
+	record := upRecord{PID: os.Getpid(), TmuxSocket: o.agent.TmuxSocket, TmuxBinary: o.agent.TmuxBinary, Kubeconfig: o.kubeconfigPath(st)}
 	if err := st.write(record); err != nil {
 		return err
 	}
+	c, err := o.connect(ctx, st, out)
+	if err != nil {
+		return ignoreStop(ctx, err)
+	}
+	defer func() { err = errors.Join(err, c.stop(out)) }()
 	return o.serve(ctx, c, log, out)
+}
+
+// keepHostName gives the host the name that it had before: sessions are bound to it,
+// and a machine may get another one.
+func (o *upOptions) keepHostName(st state) error {
+	if o.agent.HostName == "" {
+		if b, err := os.ReadFile(st.hostName()); err == nil {
+			o.agent.HostName = strings.TrimSpace(string(b))
+		}
+	}
+	if err := o.agent.Complete(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(st.hostName(), []byte(o.agent.HostName+"\n"), 0o600); err != nil {
+		return fmt.Errorf("the state directory cannot be written: %w; choose another with --state-dir", err)
+	}
+	return nil
+}
+
+// kubeconfigPath is the kubeconfig of the cluster that is worked with.
+func (o *upOptions) kubeconfigPath(st state) string {
+	if o.kubeconfig == "" {
+		return filepath.Join(st.cluster(), "kubeconfig")
+	}
+	if abs, err := filepath.Abs(o.kubeconfig); err == nil {
+		return abs
+	}
+	return o.kubeconfig
 }
 
 // logger writes a readable log to standard error.
@@ -146,10 +177,7 @@ func (c *connection) stop(out io.Writer) error {
 // connect starts the embedded control plane, or finds the existing cluster.
 func (o *upOptions) connect(ctx context.Context, st state, out io.Writer) (*connection, error) {
 	if o.kubeconfig != "" {
-		path, err := filepath.Abs(o.kubeconfig)
-		if err != nil {
-			return nil, err
-		}
+		path := o.kubeconfigPath(st)
 		cfg, err := clientcmd.BuildConfigFromFlags("", path)
 		if err != nil {
 			return nil, fmt.Errorf("--kubeconfig: %w", err)
@@ -197,6 +225,9 @@ func (o *upOptions) serve(ctx context.Context, c *connection, log logr.Logger, o
 	if err != nil {
 		return ignoreStop(ctx, err)
 	}
+	if _, err := exec.LookPath("claude"); err == nil && class == demoClass {
+		log.Info("Claude Code is installed now, and the default class still runs the demo harness: kubectl delete sclass " + demoClass + ", then start again")
+	}
 	log.Info("installed", "kinds", "StandingSession, WorkItemSession, SessionMessage, SessionClass, SessionHost", "defaultClass", class)
 
 	group, ctx := errgroup.WithContext(ctx)
@@ -211,7 +242,11 @@ func (o *upOptions) serve(ctx context.Context, c *connection, log logr.Logger, o
 		})
 	}
 	part("controller", func() error {
-		return hub.Run(ctx, c.hub, hub.Options{Version: version, Log: log.WithName("controller")})
+		return hub.Run(ctx, c.hub, hub.Options{
+			Version: version, Log: log.WithName("controller"),
+			// An existing cluster may have a controller already.
+			LeaderElection: o.kubeconfig != "",
+		})
 	})
 	part("agent", func() error { return agent.Run(ctx, c.agent, o.agent) })
 	part("control plane", func() error {
@@ -222,7 +257,12 @@ func (o *upOptions) serve(ctx context.Context, c *connection, log logr.Logger, o
 			return fmt.Errorf("it ended by itself: %w", c.cluster.Err())
 		}
 	})
-	part("sample", func() error { return o.welcome(ctx, c, admin, out) })
+	part("sample", func() error {
+		if err := o.welcome(ctx, c, admin, out); err != nil {
+			log.Error(err, "the welcome could not be shown; everything runs all the same")
+		}
+		return nil
+	})
 	return awaitParts(ctx, group)
 }
 

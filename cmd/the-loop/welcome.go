@@ -24,7 +24,7 @@ import (
 // welcome waits for the sample session and shows a person what there is and how to go
 // on. A sample that does not become ready is told, and ends nothing.
 func (o *upOptions) welcome(ctx context.Context, c *connection, admin client.WithWatch, out io.Writer) error {
-	attach := ""
+	attach, word := "", "Ready"
 	if o.sample {
 		key, err := sample(ctx, admin)
 		if err != nil {
@@ -41,6 +41,7 @@ func (o *upOptions) welcome(ctx context.Context, c *connection, admin client.Wit
 				why = ready.Reason + ": " + ready.Message
 			}
 			fmt.Fprintf(out, "\nStandingSession %s is not ready: %s\n", key, why)
+			word = "Up"
 		}
 	}
 	fmt.Fprintln(out)
@@ -54,7 +55,7 @@ func (o *upOptions) welcome(ctx context.Context, c *connection, admin client.Wit
 	if _, err := exec.LookPath(kubectl); err != nil && o.controlPlaneDir != "" {
 		kubectl = filepath.Join(o.controlPlaneDir, "kubectl")
 	}
-	fmt.Fprintf(out, "\nWork with it from another shell:\n    export KUBECONFIG=%s\n    %s get theloop\n\nReady. Ctrl-C stops the-loop and leaves the sessions running; the-loop down ends everything.\n", c.kubeconfig, kubectl)
+	fmt.Fprintf(out, "\nWork with it from another shell:\n    export KUBECONFIG=%s\n    %s get theloop\n\n%s. Ctrl-C stops the-loop and leaves the sessions running; the-loop down ends everything.\n", c.kubeconfig, kubectl, word)
 	return nil
 }
 

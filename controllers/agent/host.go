@@ -2,13 +2,17 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-helpers/apimachinery/lease"
@@ -39,25 +43,49 @@ type Host struct {
 }
 
 // CheckFree refuses a host name that another live agent holds. It is called before
-// anything is done on the host.
-func (h Host) CheckFree(ctx context.Context, c client.Reader, now time.Time) error {
+// anything is done on the host. Whether the other one lives is seen by whether it renews
+// its lease: the clocks of two hosts are not compared.
+func (h Host) CheckFree(ctx context.Context, c client.Reader) error {
+	first, err := h.lease(ctx, c)
+	if err != nil || !h.others(first) {
+		return err
+	}
+	tick := time.NewTicker(leaseRenew / 4)
+	defer tick.Stop()
+	for range 6 {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		l, err := h.lease(ctx, c)
+		if err != nil || !h.others(l) {
+			return err
+		}
+		if !l.Spec.RenewTime.Equal(first.Spec.RenewTime) {
+			return fmt.Errorf("the host name %s is held by another agent (%s), which renews its lease: two agents must not share a host name; stop the other one, or start this one under another --host-name",
+				h.Name, ptr.Deref(l.Spec.HolderIdentity, ""))
+		}
+	}
+	return nil
+}
+
+// lease reads the host's lease, nil when there is none.
+func (h Host) lease(ctx context.Context, c client.Reader) (*coordinationv1.Lease, error) {
 	l := &coordinationv1.Lease{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: api.LeaseNamespace, Name: h.Name}, l)
 	if apierrors.IsNotFound(err) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading the lease of host %s: %w", h.Name, err)
+		return nil, fmt.Errorf("reading the lease of host %s: %w", h.Name, err)
 	}
-	holder := ptr.Deref(l.Spec.HolderIdentity, "")
-	if holder == "" || holder == h.Identity || l.Spec.RenewTime == nil {
-		return nil
-	}
-	if age := now.Sub(l.Spec.RenewTime.Time); age < leaseSeconds*time.Second {
-		return fmt.Errorf("the host name %s is held by another agent (%s), which renewed its lease %s ago: two agents must not share a host name; stop the other one, or start this one under another --host-name",
-			h.Name, holder, age.Round(time.Second))
-	}
-	return nil
+	return l, nil
+}
+
+// others reports whether somebody else holds the lease.
+func (h Host) others(l *coordinationv1.Lease) bool {
+	return l != nil && l.Spec.RenewTime != nil && ptr.Deref(l.Spec.HolderIdentity, "") != "" && *l.Spec.HolderIdentity != h.Identity
 }
 
 // registration keeps the SessionHost and its Lease.
@@ -66,7 +94,11 @@ type registration struct {
 	manager ctrl.Manager
 }
 
-// Start implements manager.Runnable.
+// registerAgain is how often a SessionHost that somebody deleted is made anew.
+const registerAgain = 30 * time.Second
+
+// Start implements manager.Runnable. It ends with an error when another agent takes the
+// lease: two agents must not work on one host.
 func (r *registration) Start(ctx context.Context) error {
 	host, err := r.register(ctx)
 	if err != nil {
@@ -81,24 +113,47 @@ func (r *registration) Start(ctx context.Context) error {
 	}
 	log := r.manager.GetLogger().WithName("lease")
 	failing := func() { log.Info("the lease of this host cannot be renewed; sessions are left as they are") }
+	ctx, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
+	var uid atomic.Value
+	uid.Store(host.UID)
+	go wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if host, err := r.register(ctx); err == nil {
+			uid.Store(host.UID)
+		}
+	}, registerAgain)
+	taken := false
 	lease.NewController(clock.RealClock{}, cs, r.Identity, leaseSeconds, failing, leaseRenew, r.Name, api.LeaseNamespace,
 		func(l *coordinationv1.Lease) error {
+			if taken && r.others(l) {
+				err := fmt.Errorf("another agent (%s) took the host name %s: this one stops, its sessions go on", *l.Spec.HolderIdentity, r.Name)
+				lost(err)
+				return err
+			}
+			taken = true
 			l.Spec.HolderIdentity = ptr.To(r.Identity)
 			l.OwnerReferences = []metav1.OwnerReference{{
-				APIVersion: api.GroupVersion.String(), Kind: "SessionHost", Name: host.Name, UID: host.UID,
+				APIVersion: api.GroupVersion.String(), Kind: "SessionHost", Name: r.Name, UID: uid.Load().(types.UID),
 			}}
 			return nil
 		}).Run(ctx)
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
 	return nil
 }
 
 // register creates the SessionHost unless it exists, and reports the facts.
 func (r *registration) register(ctx context.Context) (*api.SessionHost, error) {
 	c := r.manager.GetClient()
-	host := &api.SessionHost{ObjectMeta: metav1.ObjectMeta{Name: r.Name, Labels: map[string]string{corev1.LabelHostname: r.Name}}}
-	err := c.Create(ctx, host, apply.Agent)
+	host := &api.SessionHost{}
+	err := c.Get(ctx, client.ObjectKey{Name: r.Name}, host)
+	if apierrors.IsNotFound(err) {
+		host = &api.SessionHost{ObjectMeta: metav1.ObjectMeta{Name: r.Name, Labels: map[string]string{corev1.LabelHostname: r.Name}}}
+		err = c.Create(ctx, host, apply.Agent)
+	}
 	if apierrors.IsAlreadyExists(err) {
-		err = r.manager.GetAPIReader().Get(ctx, client.ObjectKeyFromObject(host), host)
+		err = r.manager.GetAPIReader().Get(ctx, client.ObjectKey{Name: r.Name}, host)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("registering SessionHost %s: %w", r.Name, err)

@@ -90,7 +90,7 @@ func (o Options) run(ctx context.Context, cfg *rest.Config, engine *session.Engi
 	if err != nil {
 		return err
 	}
-	if err := host.CheckFree(ctx, mgr.GetAPIReader(), time.Now()); err != nil {
+	if err := host.CheckFree(ctx, mgr.GetAPIReader()); err != nil {
 		return err
 	}
 	if err := Setup(ctx, mgr, engine, host, o.Log); err != nil {

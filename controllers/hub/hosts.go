@@ -32,6 +32,8 @@ const hostGrace = 50 * time.Second
 type heartbeat struct {
 	renewed metav1.MicroTime
 	seen    time.Time
+	// fresh: the hub itself saw the lease change, so that its agent was alive then.
+	fresh bool
 }
 
 // hostReconciler owns the condition Ready of hosts.
@@ -53,18 +55,25 @@ func setupHosts(mgr ctrl.Manager) error {
 		// A renewal is noticed when the host is next judged, and at once only where there
 		// was none before.
 		Watches(&coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(toHost), builder.WithPredicates(predicate.Funcs{
-			UpdateFunc: func(e event.UpdateEvent) bool { return r.silent(e.ObjectNew.GetName()) },
+			UpdateFunc: func(e event.UpdateEvent) bool {
+				l, ok := e.ObjectNew.(*coordinationv1.Lease)
+				return ok && r.renewed(l)
+			},
 		})).
 		WithOptions(controller.Options{RateLimiter: apply.RateLimiter()}).
 		Complete(r)
 }
 
-// silent reports whether the host is not known to be alive.
-func (r *hostReconciler) silent(name string) bool {
+// renewed takes note of a renewal, and reports whether the host was not known to be
+// alive before.
+func (r *hostReconciler) renewed(l *coordinationv1.Lease) bool {
+	key := types.NamespacedName{Name: l.Name}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	b, ok := r.beats[types.NamespacedName{Name: name}]
-	return !ok || r.clock.Since(b.seen) >= hostGrace
+	was, ok := r.beats[key]
+	r.mu.Unlock()
+	silent := !ok || !was.fresh || r.clock.Since(was.seen) >= hostGrace
+	r.beat(key, l)
+	return silent
 }
 
 // Reconcile judges one host.
@@ -79,8 +88,9 @@ func (r *hostReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	before := hostStatus{Conditions: apply.Owned(host.Status.Conditions, api.ConditionHostReady)}
-	silence, ever := r.silence(req.NamespacedName, lease)
-	c := judge(host.Name, silence, ever)
+	beat := r.beat(req.NamespacedName, lease)
+	silence := r.clock.Since(beat.seen)
+	c := judge(host.Name, meta.FindStatusCondition(host.Status.Conditions, api.ConditionHostReady), silence, beat)
 	c.ObservedGeneration, c.LastTransitionTime = host.Generation, metav1.NewTime(r.clock.Now())
 	meta.SetStatusCondition(&host.Status.Conditions, c)
 	after := hostStatus{Conditions: apply.Owned(host.Status.Conditions, api.ConditionHostReady)}
@@ -97,9 +107,8 @@ type hostStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// silence is how long ago the hub saw the lease change. A hub that has just started
-// gives every host the grace anew.
-func (r *hostReconciler) silence(key types.NamespacedName, lease *coordinationv1.Lease) (time.Duration, bool) {
+// beat is the newest renewal that the hub saw.
+func (r *hostReconciler) beat(key types.NamespacedName, lease *coordinationv1.Lease) heartbeat {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.beats == nil {
@@ -111,10 +120,10 @@ func (r *hostReconciler) silence(key types.NamespacedName, lease *coordinationv1
 	}
 	b, ok := r.beats[key]
 	if !ok || !b.renewed.Equal(&renewed) {
-		b = heartbeat{renewed: renewed, seen: r.clock.Now()}
+		b = heartbeat{renewed: renewed, seen: r.clock.Now(), fresh: ok && !renewed.IsZero()}
 		r.beats[key] = b
 	}
-	return r.clock.Since(b.seen), !renewed.IsZero()
+	return b
 }
 
 func (r *hostReconciler) forget(key types.NamespacedName) {
@@ -123,14 +132,16 @@ func (r *hostReconciler) forget(key types.NamespacedName) {
 	delete(r.beats, key)
 }
 
-// judge says what a silence means: never that the host is gone.
-func judge(name string, silence time.Duration, ever bool) metav1.Condition {
+// judge says what a silence means: never that the host is gone. A hub that has just
+// started has seen no renewal yet and repeats what was known before, for the time of the
+// grace: a host that has long been silent does not come to life with the hub.
+func judge(name string, known *metav1.Condition, silence time.Duration, b heartbeat) metav1.Condition {
 	c := metav1.Condition{Type: api.ConditionHostReady, Status: metav1.ConditionTrue, Reason: api.ReasonLeaseRenewed, Message: "the agent renews its lease"}
 	switch {
-	case !ever:
+	case b.renewed.IsZero():
 		c.Status, c.Reason = metav1.ConditionUnknown, api.ReasonReconciling
 		c.Message = "the agent has not taken its lease yet"
-	case silence >= hostGrace:
+	case silence >= hostGrace, !b.fresh && known != nil && known.Reason == api.ReasonHeartbeatStopped:
 		c.Status, c.Reason = metav1.ConditionUnknown, api.ReasonHeartbeatStopped
 		c.Message = fmt.Sprintf("the agent of host %s has been silent for more than %s; its sessions may well run", name, hostGrace)
 	}

@@ -104,7 +104,8 @@ func (r *messageReconciler) route(ctx context.Context, m *api.SessionMessage) (t
 		return 0, r.refuse(ctx, m)
 	}
 	host := obj.Placement().HostName
-	if host == "" || m.Labels[api.HostLabel] == host {
+	owned := len(m.OwnerReferences) == 1 && m.OwnerReferences[0].UID == obj.GetUID()
+	if host == "" || owned && m.Labels[api.HostLabel] == host {
 		return 0, nil
 	}
 	before := m.DeepCopy()
@@ -140,18 +141,29 @@ func (r *messageReconciler) session(ctx context.Context, m *api.SessionMessage) 
 	return nil, nil
 }
 
-// refuse ends a message that has no session. Nobody else writes its status any more.
+// refuse ends a message that has no session. It looks again past the cache: the agent
+// may have had the last word. Nobody else writes its status any more.
 func (r *messageReconciler) refuse(ctx context.Context, m *api.SessionMessage) error {
-	now := r.clock.Now()
-	st := messageStatus{
-		Outcome: api.OutcomeRefused, Reason: api.ReasonSessionNotFound, FinishedTime: new(metav1.NewMicroTime(now)),
+	live := &api.SessionMessage{}
+	if err := r.reader.Get(ctx, client.ObjectKeyFromObject(m), live); err != nil {
+		return err
 	}
+	if live.UID != m.UID || live.Status.Outcome.Final() {
+		return nil
+	}
+	now := r.clock.Now()
+	outcome, reason := api.OutcomeRefused, api.ReasonSessionNotFound
+	message := "there is no " + m.Spec.SessionRef.Kind + " " + m.Namespace + "/" + m.Spec.SessionRef.Name + " that this message is for"
+	if live.Status.DeliveredTime != nil {
+		outcome, reason = api.OutcomeUnknown, api.ReasonOutcomeUnknown
+		message = "the text was typed, and the session was gone before its harness said that it took it"
+	}
+	st := messageStatus{Outcome: outcome, Reason: reason, FinishedTime: new(metav1.NewMicroTime(now))}
 	meta.SetStatusCondition(&st.Conditions, metav1.Condition{
-		Type: api.ConditionFailed, Status: metav1.ConditionTrue, Reason: api.ReasonSessionNotFound, ObservedGeneration: m.Generation,
-		LastTransitionTime: metav1.NewTime(now),
-		Message:            "there is no " + m.Spec.SessionRef.Kind + " " + m.Namespace + "/" + m.Spec.SessionRef.Name + " that this message is for",
+		Type: api.ConditionFailed, Status: metav1.ConditionTrue, Reason: reason, ObservedGeneration: m.Generation,
+		LastTransitionTime: metav1.NewTime(now), Message: message,
 	})
-	return apply.Status(ctx, r.client, apply.Hub, m, nil, st, client.ForceOwnership)
+	return apply.Status(ctx, r.client, apply.Hub, live, nil, st, client.ForceOwnership)
 }
 
 // messageStatus is the part of a message's status that the hub writes.

@@ -19,6 +19,10 @@ import (
 	"github.com/theloop-dev/the-loop/controllers/internal/apply"
 )
 
+// placeAgain is how often a host is looked for when none took the session: that another
+// session left one is no event of this one.
+const placeAgain = 20 * time.Second
+
 // bind gives a session its host, once. The finalizer goes on in the same write: from
 // then on something may be started that only its host can end.
 func (r *sessionReconciler) bind(ctx context.Context, obj sessionObject) (bool, time.Duration, error) {
@@ -27,6 +31,12 @@ func (r *sessionReconciler) bind(ctx context.Context, obj sessionObject) (bool, 
 		r.set(obj, api.ConditionScheduled, metav1.ConditionTrue, api.ReasonBound, "bound to host "+obj.Placement().HostName)
 		return false, 0, nil
 	}
+	if obj.GetDeletionTimestamp() != nil {
+		// Never bound, and going: there is nothing to hold it for.
+		return true, 0, nil
+	}
+	r.placing.Lock()
+	defer r.placing.Unlock()
 	before := obj.DeepCopyObject().(client.Object)
 	if !bound {
 		host, why, err := r.choose(ctx, obj)
@@ -35,7 +45,7 @@ func (r *sessionReconciler) bind(ctx context.Context, obj sessionObject) (bool, 
 		}
 		if host == "" {
 			r.set(obj, api.ConditionScheduled, metav1.ConditionFalse, api.ReasonNoHost, why)
-			return false, 0, nil
+			return false, placeAgain, nil
 		}
 		obj.Placement().HostName = host
 	}

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +24,8 @@ import (
 // +kubebuilder:rbac:groups=theloop.dev,resources=workitemsessions/status;standingsessions/status;sessionhosts/status;sessionmessages/status,verbs=patch
 // +kubebuilder:rbac:groups=theloop.dev,resources=sessionmessages,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=theloop.dev,resources=sessionhosts,verbs=get;list;watch
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update;patch,namespace=theloop-system
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update,namespace=theloop-system
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch,namespace=theloop-system
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // goneQuarantine is how long a host must be gone before its sessions are let go.
@@ -36,6 +38,10 @@ type sessionReconciler struct {
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	fresh    func() sessionObject
+	// placing is held while a host is chosen, so that none gets more than it takes.
+	placing *sync.Mutex
+	// gone is when the host of a deleted session was first seen not to exist.
+	gone sync.Map
 }
 
 // step is one part of a reconcile. It stops the ones behind it by a wait or an error.
@@ -102,11 +108,14 @@ func (r *sessionReconciler) letGo(ctx context.Context, obj sessionObject) (bool,
 	}
 	err := r.reader.Get(ctx, client.ObjectKey{Name: obj.Placement().HostName}, &api.SessionHost{})
 	if !apierrors.IsNotFound(err) {
+		r.gone.Delete(obj.GetUID())
 		return false, 0, err
 	}
-	if left := goneQuarantine - r.clock.Since(deleted.Time); left > 0 {
+	since, _ := r.gone.LoadOrStore(obj.GetUID(), r.clock.Now())
+	if left := goneQuarantine - r.clock.Since(since.(time.Time)); left > 0 {
 		return false, left, nil
 	}
+	r.gone.Delete(obj.GetUID())
 	before := obj.DeepCopyObject().(client.Object)
 	controllerutil.RemoveFinalizer(obj, api.SessionFinalizer)
 	r.recorder.Eventf(obj, nil, corev1.EventTypeWarning, "ReleasedWithoutHost", "Release",

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -59,8 +60,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager) error {
 	if err := indexFields(ctx, mgr); err != nil {
 		return fmt.Errorf("indexing: %w", err)
 	}
+	placing := &sync.Mutex{}
 	for _, k := range kinds {
-		if err := setupSessions(mgr, k); err != nil {
+		if err := setupSessions(mgr, k, placing); err != nil {
 			return fmt.Errorf("setting up the reconciler of %s: %w", k.kind, err)
 		}
 	}
@@ -105,8 +107,8 @@ func indexFields(ctx context.Context, mgr ctrl.Manager) error {
 	return mgr.GetFieldIndexer().IndexField(ctx, &api.SessionMessage{}, sessionIndex, bySession)
 }
 
-func setupSessions(mgr ctrl.Manager, k kindSetup) error {
-	r := &sessionReconciler{client: mgr.GetClient(), reader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("theloop-controller"), clock: clock.RealClock{}, fresh: k.fresh}
+func setupSessions(mgr ctrl.Manager, k kindSetup, placing *sync.Mutex) error {
+	r := &sessionReconciler{client: mgr.GetClient(), reader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("theloop-controller"), clock: clock.RealClock{}, fresh: k.fresh, placing: placing}
 	return ctrl.NewControllerManagedBy(mgr).Named("hub-"+strings.ToLower(k.kind)).
 		For(k.fresh()).
 		Watches(&api.SessionHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost(k)), builder.WithPredicates(hostChanged{})).

@@ -27,8 +27,11 @@ type Request struct {
 	Text string
 	// Digest of Text, see hook.Digest.
 	Digest string
-	// Created is when the message was created: evidence is not older.
-	Created time.Time
+	// Since is when the delivery was begun: evidence is not older.
+	Since time.Time
+	// Begin is called right before the text is typed, and keeps it from being typed by an
+	// error. nil is no call.
+	Begin func() error
 	// Target is the pane.
 	Target tmux.Target
 	// Session is the terminal session in the newest snapshot.
@@ -97,6 +100,11 @@ func Advance(ctx context.Context, term Terminal, r Request, now time.Time) (Step
 			step.Phase, step.Detail = Held, why
 			return step, nil
 		}
+		if r.Begin != nil {
+			if err := r.Begin(); err != nil {
+				return step, err
+			}
+		}
 		if done, err := r.paste(ctx, term, now, &step); !done || err != nil {
 			return step, err
 		}
@@ -129,7 +137,7 @@ func (r Request) since() time.Time {
 	if r.Progress.Own {
 		return r.Progress.Pasted
 	}
-	return r.Created.Truncate(time.Second)
+	return r.Since
 }
 
 // unsubmittable says why a carriage return must not be sent into a living pane now, "" when

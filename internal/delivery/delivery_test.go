@@ -189,11 +189,16 @@ var _ = Describe("Advance", func() {
 	})
 
 	Describe("evidence", func() {
-		It("counts when the message is as old as the second in which it was created", func() {
+		It("counts from the moment in which the delivery was begun", func() {
 			p.pasted = id
-			created := noon.Add(900 * time.Millisecond)
-			r := request(p, took(noon.Add(100*time.Millisecond)), func(r *delivery.Request) { r.Created = created })
+			r := request(p, took(noon.Add(100*time.Millisecond)), func(r *delivery.Request) { r.Since = noon })
 			Expect(advance(r, noon.Add(time.Minute)).Phase).To(Equal(delivery.Submitted))
+		})
+		It("A delivery that cannot be noted is not begun", func() {
+			r := request(p, func(r *delivery.Request) { r.Begin = func() error { return errors.New("disk full") } })
+			_, err := delivery.Advance(context.Background(), p, r, noon)
+			Expect(err).To(MatchError("disk full"))
+			Expect(p.bodies).To(BeZero())
 		})
 		It("older than the message is of another one", func() {
 			p.pasted = id

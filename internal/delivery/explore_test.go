@@ -85,7 +85,7 @@ func (j journey) advance(s point, a answer) (point, error) {
 		}
 	}
 	r := delivery.Request{
-		ID: id, Text: body, Digest: digest, Created: noon.Add(-time.Hour), Target: ours, Session: seen, WhileBusy: true,
+		ID: id, Text: body, Digest: digest, Since: noon.Add(-time.Hour), Target: ours, Session: seen, WhileBusy: true,
 		Traits:   harness.Traits{Evidence: j.evidence, SubmitGap: j.gap, TakenWithin: takenWithin},
 		Progress: delivery.Progress{Pasted: at(s.progressPasted), Submitted: at(s.progressCR), Own: s.own},
 	}

@@ -129,7 +129,7 @@ var traits = harness.Traits{Evidence: true, SubmitGap: time.Second, TakenWithin:
 // request is a delivery to a pane whose harness is at its prompt; change adapts it.
 func request(p *pane, change ...func(*delivery.Request)) delivery.Request {
 	r := delivery.Request{
-		ID: id, Text: body, Digest: digest, Created: noon.Add(-time.Minute), Target: ours, Session: p.seen(),
+		ID: id, Text: body, Digest: digest, Since: noon.Add(-time.Minute), Target: ours, Session: p.seen(),
 		State: harness.State{Ready: true, Activity: harness.ActivityIdle}, Traits: traits, WhileBusy: true,
 	}
 	for _, c := range change {

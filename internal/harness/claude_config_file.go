@@ -19,9 +19,13 @@ import (
 const (
 	// maxConfigFile bounds what is read of a config file, in bytes.
 	maxConfigFile = 64 << 20
-	// configAttempts bounds how often a write is tried against a writer that keeps
+	// configPatience bounds for how long a write is tried against writers that keep
 	// coming in between.
-	configAttempts = 50
+	configPatience = 15 * time.Second
+	// configSynced is how many attempts bring the new file onto the disk before it takes
+	// the old one's place. On a busy disk that is slow enough for others to come in
+	// between each time, so later attempts do it directly afterwards.
+	configSynced = 5
 	// configTorn is how long a file that does not parse may still be one that somebody is
 	// writing in place.
 	configTorn = 200 * time.Millisecond
@@ -72,8 +76,9 @@ func (c *configFile) apply(ctx context.Context, edits []configEdit) (applied []s
 	if err != nil {
 		return nil, err
 	}
-	for range configAttempts {
-		did, err := c.once(ctx, path, edits)
+	end := time.Now().Add(configPatience)
+	for attempt := 0; time.Now().Before(end); attempt++ {
+		did, err := c.once(ctx, path, edits, attempt < configSynced)
 		wait := configPoll
 		switch {
 		case errors.Is(err, errIntervened):
@@ -96,7 +101,7 @@ func (c *configFile) apply(ctx context.Context, edits []configEdit) (applied []s
 
 // once reads, edits and replaces the file, under our lock and the harness's own. It
 // returns what it did, nothing when there was nothing to do.
-func (c *configFile) once(ctx context.Context, path string, edits []configEdit) ([]string, error) {
+func (c *configFile) once(ctx context.Context, path string, edits []configEdit, sync bool) ([]string, error) {
 	if _, _, applied, err := planConfig(ctx, path, edits); err != nil || len(applied) == 0 {
 		return nil, err
 	}
@@ -117,7 +122,7 @@ func (c *configFile) once(ctx context.Context, path string, edits []configEdit) 
 	if err != nil || len(applied) == 0 {
 		return nil, err
 	}
-	if err := replaceConfig(path, old, text); err != nil {
+	if err := replaceConfig(path, old, text, sync); err != nil {
 		return nil, err
 	}
 	return applied, nil
@@ -192,12 +197,25 @@ func readConfig(path string) (text []byte, info fs.FileInfo, err error) {
 // back what stood there in that instant: when another process had just written
 // something else, that goes back to its place, and errIntervened is returned. So
 // nothing that was ever written is thrown away unread.
-func replaceConfig(path string, old content, text []byte) error {
-	tmp, err := writeBeside(path, old, text)
+// With sync the text is on the disk before it takes the place, else directly after.
+func replaceConfig(path string, old content, text []byte, sync bool) (err error) {
+	f, err := writeBeside(path, old, text)
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	if f != nil {
+		defer func() {
+			if err == nil && !sync {
+				err = f.Sync()
+			}
+			_ = f.Close()
+			_ = os.Remove(f.Name())
+		}()
+	}
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	defer func() { _ = os.Remove(tmp) }()
+	tmp := f.Name()
 	if now, _, err := readConfig(path); err != nil {
 		return err
 	} else if !same(now, old.text) {
@@ -244,29 +262,23 @@ func putNew(tmp, path string) error {
 }
 
 // writeBeside writes text to a new file in the directory of path, with the mode and
-// the owner of the old content, 0600 when there is none, and returns its path.
-func writeBeside(path string, old content, text []byte) (tmp string, err error) {
+// the owner of the old content, 0600 when there is none. The file is the caller's to
+// close and remove, also after an error, when there is one.
+func writeBeside(path string, old content, text []byte) (*os.File, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".the-loop-*")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	defer func() {
-		if err = errors.Join(err, f.Close()); err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
 	if old.info != nil {
 		if err := keepOwner(f, old.info); err != nil {
-			return "", err
+			return f, err
 		}
 		if err := f.Chmod(old.info.Mode().Perm()); err != nil {
-			return "", err
+			return f, err
 		}
 	}
-	if _, err := f.Write(text); err != nil {
-		return "", err
-	}
-	return f.Name(), f.Sync()
+	_, err = f.Write(text)
+	return f, err
 }
 
 // keepOwner gives a new file the owner of the old one: another user's harness could

@@ -150,7 +150,7 @@ var _ = Describe("writing a config that others write too", func() {
 		old.text, old.info, err = readConfig(p.user())
 		Expect(err).NotTo(HaveOccurred())
 		write(p.user(), `{"a":1,"b":2}`)
-		Expect(replaceConfig(p.user(), old, []byte(`{"a":1,"c":3}`))).To(MatchError(errIntervened))
+		Expect(replaceConfig(p.user(), old, []byte(`{"a":1,"c":3}`), true)).To(MatchError(errIntervened))
 		Expect(read(p.user())).To(Equal(`{"a":1,"b":2}`))
 	})
 

@@ -23,6 +23,9 @@ import (
 
 // carryOut does the one thing that a plan says. again asks for another look at once.
 func (t *turn) carryOut(ctx context.Context, plan Plan) (again bool, wait time.Duration, err error) {
+	if t.unsure() {
+		return false, time.Second, nil
+	}
 	t.note(plan)
 	switch plan.Action {
 	case ActionNone:
@@ -44,8 +47,7 @@ func (t *turn) carryOut(ctx context.Context, plan Plan) (again bool, wait time.D
 	case ActionKillSession:
 		return t.killSession(ctx)
 	case ActionAdopt:
-		t.adopt()
-		return true, 0, nil
+		return true, 0, t.adopt(ctx)
 	case ActionClose, ActionCleanUp:
 		t.status.ClosedAt, t.status.StopRequestedAt = new(metav1.NewTime(t.now())), nil
 		t.handledRestart()
@@ -57,6 +59,16 @@ func (t *turn) carryOut(ctx context.Context, plan Plan) (again bool, wait time.D
 		return t.release(ctx)
 	}
 	return false, 0, fmt.Errorf("plan has the action %q, which is not known: this is a fault of the agent", plan.Action)
+}
+
+// unsureFor is how long tmux may be silent before a session is called unknown: one slow
+// answer is nobody's news.
+const unsureFor = 8 * time.Second
+
+// unsure reports that tmux has just begun not to answer. Nothing is done then, and
+// nothing is said yet.
+func (t *turn) unsure() bool {
+	return t.sight.Holder == HolderUnknown && t.now().Sub(t.mem.unknownSince) < unsureFor
 }
 
 // spawn starts the harness. What is about to be done is written first: a crash in
@@ -129,6 +141,14 @@ func (t *turn) prepare(ctx context.Context) {
 	}
 }
 
+// lookupPane reads a variable of the environment of the harness that runs.
+func (t *turn) lookupPane(key string) string {
+	if key == "LOOP_UID" {
+		return string(t.Object.GetUID())
+	}
+	return t.lookup(key)
+}
+
 // lookup reads a variable of the environment in which the harness will run.
 func (t *turn) lookup(key string) string {
 	for _, kv := range slices.Backward(t.launch.env) {
@@ -157,7 +177,7 @@ func (t *turn) intend(ctx context.Context, plan Plan) (boot string, problem *Obs
 			}
 		}
 	}
-	if st.Launch == nil || st.Launch.Confirmed || st.Launch.Mode != plan.Mode {
+	if st.Launch == nil || !plan.Intended {
 		if st.StartedAt != nil {
 			st.Restarts++
 		}
@@ -214,10 +234,10 @@ func (t *turn) command(boot string) (launch.File, string, error) {
 func (t *turn) create(ctx context.Context, f launch.File, plan Plan) (bool, time.Duration, error) {
 	if t.snap.Epoch.IsZero() {
 		if _, err := t.Terminal.Ensure(ctx); err != nil {
-			t.setRunning(metav1.ConditionFalse, api.ReasonSpawnFailed, err.Error())
-			return false, unknownRequeue, nil
+			return t.spawnFailed(err)
 		}
 	}
+	t.mem.swept = ""
 	path, err := launch.Write(t.sessionDir(t.Object.GetUID()), f)
 	if err != nil {
 		return false, 0, t.fail("writing the launch file", err)
@@ -238,10 +258,9 @@ func (t *turn) create(ctx context.Context, f launch.File, plan Plan) (bool, time
 		return false, time.Second, t.fail("starting the harness", err)
 	case err != nil:
 		_ = os.Remove(path)
-		t.setRunning(metav1.ConditionFalse, api.ReasonSpawnFailed, err.Error())
-		t.Store.Event(true, api.ReasonSpawnFailed, err.Error())
-		return false, unknownRequeue, nil
+		return t.spawnFailed(err)
 	}
+	t.mem.failed, t.mem.retries = nil, 0
 	if t.status.StartedAt != nil && !plan.Restart {
 		t.Backoff.Next(string(obj.GetUID()), t.now())
 	}
@@ -253,6 +272,18 @@ func (t *turn) create(ctx context.Context, f launch.File, plan Plan) (bool, time
 	return true, 0, nil
 }
 
+// spawnFailed says why a start failed, and tries it again ever more slowly, up to once
+// in five minutes.
+func (t *turn) spawnFailed(err error) (bool, time.Duration, error) {
+	t.mem.failed = &Obstacle{Reason: api.ReasonSpawnFailed, Message: err.Error()}
+	wait := min(5*time.Minute, unknownRequeue<<min(t.mem.retries, 6))
+	t.mem.retries++
+	t.mem.retryAt = t.now().Add(wait)
+	t.setRunning(metav1.ConditionFalse, api.ReasonSpawnFailed, err.Error())
+	t.Store.Event(true, api.ReasonSpawnFailed, err.Error())
+	return false, wait, nil
+}
+
 func (t *turn) confirm() {
 	t.status.Launch.Confirmed = true
 	t.status.StartedAt = new(metav1.NewTime(t.now()))
@@ -261,8 +292,16 @@ func (t *turn) confirm() {
 
 // adopt takes a live session of ours into the record: after a crash between the
 // start and its record, or when a session is wanted again that was left running.
-func (t *turn) adopt() {
+func (t *turn) adopt(ctx context.Context) error {
 	st := t.status
+	if t.sight.Session.UID == "" {
+		// The record alone says that it is ours: say it on the thing itself again.
+		id := orElse(t.record().LaunchID, "adopted")
+		if _, err := t.Terminal.Stamp(ctx, t.target(), id); err != nil {
+			return t.fail("stamping the terminal", err)
+		}
+		t.sight.Session.Generation = id
+	}
 	if st.Launch == nil || st.Launch.ID != t.sight.Session.Generation {
 		st.Launch = &api.Launch{ID: orElse(t.sight.Session.Generation, "adopted"), Mode: api.LaunchFresh}
 	}
@@ -273,6 +312,7 @@ func (t *turn) adopt() {
 	st.AttachCommand = t.Terminal.AttachCommand(t.sight.Name, false)
 	st.ClosedAt, st.StopRequestedAt = nil, nil
 	t.Log.Info("live session adopted", "terminal", st.TmuxTarget, "pane", st.PaneID, "pid", t.sight.Pane.PID)
+	return nil
 }
 
 func orElse(s, fallback string) string {
@@ -288,7 +328,7 @@ func (t *turn) clear(ctx context.Context) (bool, time.Duration, error) {
 		return false, time.Second, t.fail("clearing the dead terminal session", err)
 	}
 	if res.Outcome != tmux.Done && res.Outcome != tmux.Gone {
-		t.mem.uncleared = t.sight.Session.ID
+		t.mem.uncleared, t.mem.unclearedAt = t.sight.Session.ID, t.now()
 	}
 	return true, 0, nil
 }
@@ -337,20 +377,32 @@ func (t *turn) killSession(ctx context.Context) (bool, time.Duration, error) {
 	return true, 0, nil
 }
 
+// release lets the object go. What became of its messages is told first, and its files
+// go first: nobody would look for them afterwards. Where its terminal is retained, its
+// empty directory stays as the sign that it was ours.
 func (t *turn) release(ctx context.Context) (bool, time.Duration, error) {
+	if _, err := t.dispose(ctx, Plan{Messages: MessagesRefuse, Message: "it was deleted"}); err != nil {
+		return false, 0, err
+	}
+	dir := t.sessionDir(t.Object.GetUID())
+	if err := os.RemoveAll(dir); err != nil {
+		t.Log.Error(err, "removing the session's state directory")
+	}
+	if t.sight.Holder.Ours() {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Log.Error(err, "keeping the sign of a retained terminal")
+		}
+	}
 	if err := t.Store.Release(ctx); err != nil {
 		return false, 0, t.fail("letting go", err)
 	}
 	t.Forget(t.Object.GetUID())
-	if err := os.RemoveAll(t.sessionDir(t.Object.GetUID())); err != nil {
-		t.Log.Error(err, "removing the session's state directory")
-	}
 	return false, 0, nil
 }
 
 // handledRestart echoes the restart token.
 func (t *turn) handledRestart() {
-	if token := t.Object.GetAnnotations()[api.RestartRequestedAnnotation]; token != "" {
+	if token := t.restartToken(); token != "" {
 		t.status.LastHandledRestart = token
 	}
 }

@@ -12,6 +12,10 @@ import (
 	"github.com/theloop-dev/the-loop/internal/harness"
 )
 
+// lookAgain is how often the hooks' journal is read without a poke while something is
+// awaited of the harness.
+const lookAgain = 10 * time.Second
+
 // maxMessage bounds a condition's message, in bytes.
 const maxMessage = 1024
 
@@ -52,7 +56,7 @@ func (t *turn) noteWorkspace() {
 		t.set(api.ConditionWorkspaceReady, metav1.ConditionFalse, t.obst.Reason, t.obst.Message)
 	case t.launch.dir != "":
 		t.set(api.ConditionWorkspaceReady, metav1.ConditionTrue, api.ReasonDirectoryPresent, "the working directory is there")
-	default:
+	case condition(t.status, api.ConditionWorkspaceReady) == nil:
 		t.set(api.ConditionWorkspaceReady, metav1.ConditionUnknown, api.ReasonNotStarted, "the working directory was not looked for yet")
 	}
 }
@@ -101,13 +105,11 @@ func (t *turn) observed() time.Duration {
 	if !t.state.Since.IsZero() {
 		t.status.Activity.Since = new(metav1.NewTime(t.state.Since.Truncate(time.Second)))
 	}
-	if !t.state.Ready && t.status.StartedAt != nil {
-		// Come back when the harness is late.
-		if left := t.traits().ReadyWithin - t.now().Sub(t.status.StartedAt.Time); left > 0 {
-			return left + time.Second
-		}
+	if t.state.Ready && t.state.Activity == harness.ActivityIdle && len(t.queue) == 0 {
+		return 0
 	}
-	return 0
+	// A poke can be lost, and an interrupt makes no hook run.
+	return lookAgain
 }
 
 func (t *turn) proveResume() {

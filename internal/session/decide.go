@@ -99,6 +99,9 @@ type Input struct {
 	StopRequested time.Time
 	// Resume is what is known of the newest launch's resume.
 	Resume Resume
+	// ResumeRefuted: the harness that was to resume ended by itself with an exit status,
+	// so that the conversation cannot be continued.
+	ResumeRefuted bool
 	// ProbeUntil is when a pending resume without evidence counts as proved.
 	ProbeUntil time.Time
 	// BackoffUntil is the earliest time of the next automatic start.
@@ -184,6 +187,8 @@ type Plan struct {
 	Mode api.LaunchMode
 	// NewConversation mints a new conversation id for the launch.
 	NewConversation bool
+	// Intended: the launch carries out the recorded intent, under its id.
+	Intended bool
 	// ResumeFailed: the launch replaces one whose resume failed.
 	ResumeFailed bool
 	// Restart: the launch answers the restart token.
@@ -276,7 +281,7 @@ func (in Input) closed(why string) Plan {
 // cleanUp ends everything on the host, endpoints first, our own session last.
 func (in Input) cleanUp() Plan {
 	if in.EndpointsLeft {
-		return in.wait(api.ReasonStopping, "waits for the sessions of the item's pull requests to be cleaned up", killRequeue)
+		return in.wait(api.ReasonStopping, "waits for the sessions of the item's pull requests to be cleaned up", unknownRequeue)
 	}
 	switch in.Holder {
 	case HolderLiveOurs:
@@ -372,7 +377,7 @@ func (in Input) startDue() (bool, Plan) {
 		return false, in.wait(api.ReasonNotStarted, "a registered conversation is resumed by its next message", 0)
 	case !in.Started, in.Intended, in.Closed, in.RestartRequested, !in.StopRequested.IsZero():
 		return true, Plan{}
-	case in.Resume == ResumePending:
+	case in.refuted():
 		return true, Plan{}
 	}
 	switch in.Restart {
@@ -443,10 +448,9 @@ func (in Input) spawn() Plan {
 	p := in.act(ActionSpawn, api.ReasonStarting, "starting the harness")
 	p.Restart = in.RestartRequested
 	switch {
-	case in.Intended:
-		p.Mode = in.IntendedMode
-	case in.Resume == ResumePending && in.StopRequested.IsZero() && !in.Closed:
-		// It ended by itself. One that we ended before it was proved has not failed.
+	case in.Intended && (in.IntendedMode == api.LaunchFresh || in.CanResume):
+		p.Mode, p.Intended = in.IntendedMode, true
+	case in.refuted():
 		p.Mode, p.NewConversation, p.ResumeFailed = api.LaunchFresh, true, true
 	case (in.Started || in.Registered) && in.CanResume:
 		p.Mode = api.LaunchResume
@@ -456,12 +460,20 @@ func (in Input) spawn() Plan {
 	return p
 }
 
+// refuted reports that the newest launch was a resume that failed: its harness ended by
+// itself. One that was cut off, with its terminal server or by a signal, or that we
+// ended before it was proved, is tried again.
+func (in Input) refuted() bool {
+	return in.Resume == ResumePending && in.ResumeRefuted && in.StopRequested.IsZero() && !in.Closed
+}
+
 // terminate asks the harness to end, waits for the grace period, then kills it.
 func (in Input) terminate(why string) Plan {
 	if in.StopRequested.IsZero() {
 		return in.act(ActionTerminate, api.ReasonStopping, why)
 	}
-	if left := until(in.Now, in.StopRequested.Add(in.Grace)); left > 0 {
+	// A clock that jumped back must not lengthen the grace.
+	if left := min(in.Grace, until(in.Now, in.StopRequested.Add(in.Grace))); left > 0 {
 		return in.wait(api.ReasonStopping, why+"; it is killed at "+in.StopRequested.Add(in.Grace).UTC().Format(time.RFC3339), left)
 	}
 	p := in.act(ActionKill, api.ReasonStopping, why+"; it did not end by itself")

@@ -57,7 +57,12 @@ func running(in *input) bool { return in.Desired == session.DesiredRunning }
 // wantedAnew reports whether somebody asked for a start: it does not depend on the
 // restart policy then.
 func wantedAnew(in *input) bool {
-	return !in.Started || in.Intended || in.Closed || in.RestartRequested || !in.StopRequested.IsZero() || in.Resume == session.ResumePending
+	return !in.Started || in.Intended || in.Closed || in.RestartRequested || !in.StopRequested.IsZero() || failed(in)
+}
+
+// failed reports that the newest launch was a resume whose harness ended by itself.
+func failed(in *input) bool {
+	return in.Resume == session.ResumePending && in.ResumeRefuted && in.StopRequested.IsZero() && !in.Closed
 }
 
 func messageWaits(in *input) bool { return in.MessageDue && in.Delivery == api.DeliveryPolicyDeliver }
@@ -170,11 +175,11 @@ var starting = []invariant{
 		}, func(_ *input, p *plan) bool { return p.NewConversation }),
 	must("R09, C166: what ran before goes on where it can",
 		func(in *input, p *plan) bool {
-			return p.Action == session.ActionSpawn && !in.Intended && in.CanResume && (in.Started || in.Registered) && in.Resume != session.ResumePending
+			return p.Action == session.ActionSpawn && !in.Intended && in.CanResume && (in.Started || in.Registered) && !failed(in)
 		}, func(_ *input, p *plan) bool { return p.Mode == api.LaunchResume }),
 	must("C167: a resume that ended by itself is not tried again",
 		func(in *input, p *plan) bool {
-			return p.Action == session.ActionSpawn && !in.Intended && in.Resume == session.ResumePending && in.StopRequested.IsZero() && !in.Closed
+			return p.Action == session.ActionSpawn && !in.Intended && failed(in)
 		}, func(_ *input, p *plan) bool {
 			return p.Mode == api.LaunchFresh && p.NewConversation && p.ResumeFailed
 		}),
@@ -182,7 +187,7 @@ var starting = []invariant{
 		func(in *input, p *plan) bool {
 			return p.ResumeFailed || p.Action == session.ActionSpawn && !in.Intended && in.Started && in.CanResume && !in.StopRequested.IsZero()
 		}, func(in *input, p *plan) bool {
-			return p.ResumeFailed == (in.StopRequested.IsZero() && !in.Closed && in.Resume == session.ResumePending)
+			return p.ResumeFailed == failed(in)
 		}),
 	must("a start answers the restart that was asked for", does(session.ActionSpawn),
 		func(in *input, p *plan) bool { return p.Restart == in.RestartRequested }),

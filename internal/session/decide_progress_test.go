@@ -100,6 +100,9 @@ func (s state) spawned(p plan) []state {
 	if s.crashes > 0 {
 		s.crashes--
 		out = append(out, s.ended()...)
+		if p.Mode == api.LaunchResume {
+			out = append(out, s.with(dResume, resumeRefuted).ended()...)
+		}
 	}
 	return out
 }

@@ -60,7 +60,9 @@ var (
 	deliveries = []api.DeliveryPolicy{api.DeliveryPolicyDeliver, api.DeliveryPolicyHold, api.DeliveryPolicyDrop}
 	restarts   = []api.RestartPolicy{api.RestartPolicyAlways, api.RestartPolicyOnMessage, api.RestartPolicyNever}
 	modes      = []api.LaunchMode{"", api.LaunchFresh, api.LaunchResume}
-	resumes    = []session.Resume{session.ResumeNone, session.ResumePending, session.ResumeProved}
+	resumes    = []session.Resume{session.ResumeNone, session.ResumePending, session.ResumeProved, session.ResumePending}
+	// resumeRefuted is the last of resumes: pending, and its harness ended by itself.
+	resumeRefuted = uint8(3)
 
 	gates    = []string{"phase-selection"}
 	obstacle = &session.Obstacle{Reason: "InTheWay", Message: "in the way"}
@@ -83,7 +85,7 @@ var dimensions = [dCount]dimension{
 	dRestart: {"restart", 3}, dRestartRequested: {"restartRequested", 2}, dObstacle: {"obstacle", 2}, dKeepSession: {"keepSession", 2},
 	dKillHarness: {"killHarness", 2}, dCanResume: {"canResume", 2}, dStarted: {"started", 2}, dRegistered: {"registered", 2},
 	dIntended: {"intended", 3}, dUnrecorded: {"unrecorded", 2}, dClosed: {"closed", 2}, dAsked: {"stopRequested", 2}, dGrace: {"grace", 3},
-	dResume: {"resume", 3}, dProbe: {"probe", 4}, dBackoff: {"backoff", 4}, dArgsDiffer: {"argsDiffer", 2}, dDraft: {"draft", 2},
+	dResume: {"resume", 4}, dProbe: {"probe", 4}, dBackoff: {"backoff", 4}, dArgsDiffer: {"argsDiffer", 2}, dDraft: {"draft", 2},
 	dOccupantKnown: {"occupantKnown", 2}, dClearFailed: {"clearFailed", 2}, dSwept: {"swept", 2}, dEndpointsLeft: {"endpointsLeft", 2},
 	dMessageDue: {"messageDue", 2},
 }
@@ -100,7 +102,7 @@ func (p point) in() session.Input {
 		Restart: restarts[p[dRestart]], RestartRequested: p[dRestartRequested] == 1, KeepSession: p[dKeepSession] == 1,
 		KillHarness: p[dKillHarness] == 1, Grace: grace, CanResume: p[dCanResume] == 1, Started: p[dStarted] == 1,
 		Registered: p[dRegistered] == 1, Intended: p[dIntended] > 0, IntendedMode: modes[p[dIntended]], Unrecorded: p[dUnrecorded] == 1,
-		Closed: p[dClosed] == 1, Resume: resumes[p[dResume]], ProbeUntil: deadlines[p[dProbe]], BackoffUntil: deadlines[p[dBackoff]],
+		Closed: p[dClosed] == 1, Resume: resumes[p[dResume]], ResumeRefuted: p[dResume] == resumeRefuted, ProbeUntil: deadlines[p[dProbe]], BackoffUntil: deadlines[p[dBackoff]],
 		ArgsDiffer: p[dArgsDiffer] == 1, Draft: p[dDraft] == 1, HolderDetail: "somebody", OccupantKnown: p[dOccupantKnown] == 1,
 		ClearFailed: p[dClearFailed] == 1, Swept: p[dSwept] == 1, EndpointsLeft: p[dEndpointsLeft] == 1, MessageDue: p[dMessageDue] == 1,
 		Now: now,

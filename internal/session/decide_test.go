@@ -34,6 +34,7 @@ var (
 	gated   = func(in *input) { in.Gates = []string{"phase-selection"} }
 	closed  = func(in *input) { in.Closed = true }
 	pending = func(in *input) { in.Resume = session.ResumePending }
+	refuted = func(in *input) { in.Resume, in.ResumeRefuted = session.ResumePending, true }
 	restart = func(in *input) { in.RestartRequested = true }
 	other   = func(in *input) { in.ArgsDiffer = true }
 )
@@ -122,7 +123,7 @@ var _ = DescribeTable("Decide, row by row of the table of the design", func(in i
 	Entry("lifecycle row Running, verifying a resume, before the probe time: nothing is typed", given(live, due, pending, probed(time.Second)), session.ActionNone, api.ReasonStarting),
 	Entry("lifecycle row Running, verifying a resume, with evidence to come: nothing is typed", given(live, due, pending), session.ActionNone, api.ReasonStarting),
 	Entry("lifecycle row Running, verifying a resume, LiveOurs after the probe time: proved", given(live, due, pending, probed(0)), session.ActionDeliver, api.ReasonRunning),
-	Entry("lifecycle row Running, verifying a resume, dead: a fresh one (C167)", given(started, swept, pending), session.ActionSpawn, api.ReasonStarting),
+	Entry("lifecycle row Running, verifying a resume, dead: a fresh one (C167)", given(started, swept, refuted), session.ActionSpawn, api.ReasonStarting),
 
 	Entry("lifecycle row Stopped, LiveOurs: terminate (C172)", given(live, wants(session.DesiredStopped)), session.ActionTerminate, api.ReasonStopping),
 	Entry("lifecycle row Stopped, LiveOurs: the grace runs", given(live, wants(session.DesiredStopped), askedToEnd(time.Second)), session.ActionNone, api.ReasonStopping),
@@ -173,13 +174,14 @@ var _ = DescribeTable("Decide, how a session is started", func(in input, want pl
 	Entry("C010: the first time", given(), plan{Mode: api.LaunchFresh, NewConversation: true}),
 	Entry("C166: again, where the conversation can go on", given(started, swept, due), plan{Mode: api.LaunchResume}),
 	Entry("R09: again, where it cannot", given(started, swept, due, func(in *input) { in.CanResume = false }), plan{Mode: api.LaunchFresh, NewConversation: true}),
-	Entry("C167: after a resume that did not hold", given(started, swept, pending), plan{Mode: api.LaunchFresh, NewConversation: true, ResumeFailed: true}),
+	Entry("R01: after a resume that was cut off", given(started, swept, pending, due), plan{Mode: api.LaunchResume}),
+	Entry("C167: after a resume that did not hold", given(started, swept, refuted), plan{Mode: api.LaunchFresh, NewConversation: true, ResumeFailed: true}),
 	Entry("after a resume that we ended before it was proved", given(started, swept, pending, askedToEnd(time.Second)), plan{Mode: api.LaunchResume}),
 	Entry("after a resume that was stopped before it was proved, and is wanted again", given(started, swept, pending, closed), plan{Mode: api.LaunchResume}),
 	Entry("a registered conversation", given(due, func(in *input) { in.Registered, in.CanResume = true, true }), plan{Mode: api.LaunchResume}),
 	Entry("a registered conversation that cannot be resumed", given(due, func(in *input) { in.Registered = true }), plan{Mode: api.LaunchFresh, NewConversation: true}),
-	Entry("C021: as it was intended: afresh, with the conversation on record", given(swept, intended(api.LaunchFresh)), plan{Mode: api.LaunchFresh}),
-	Entry("C021: as it was intended: resumed", given(started, swept, intended(api.LaunchResume)), plan{Mode: api.LaunchResume}),
+	Entry("C021: as it was intended: afresh, with the conversation on record", given(swept, intended(api.LaunchFresh)), plan{Mode: api.LaunchFresh, Intended: true}),
+	Entry("C021: as it was intended: resumed", given(started, swept, intended(api.LaunchResume)), plan{Mode: api.LaunchResume, Intended: true}),
 	Entry("a restart that was asked for", given(started, swept, restart), plan{Mode: api.LaunchResume, Restart: true}),
 )
 

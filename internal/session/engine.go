@@ -32,6 +32,7 @@ type Terminal interface {
 	Ensure(ctx context.Context) (tmux.Epoch, error)
 	Spawn(ctx context.Context, r tmux.SpawnRequest) (tmux.Spawned, error)
 	ClearDead(ctx context.Context, sessionID, uid string, epoch tmux.Epoch) (tmux.Result, error)
+	Stamp(ctx context.Context, t tmux.Target, generation string) (tmux.Result, error)
 	Retain(ctx context.Context, t tmux.Target) (tmux.Result, error)
 	Signal(ctx context.Context, t tmux.Target, sig syscall.Signal) (tmux.Result, error)
 	KillSession(ctx context.Context, t tmux.Target) (tmux.Result, error)
@@ -131,6 +132,9 @@ const maxSteps = 12
 func (e *Engine) Reconcile(ctx context.Context, s *Subject) (time.Duration, error) {
 	t := &turn{Engine: e, Subject: s, status: s.Object.HostedStatus(), mem: e.memories.of(s.Object.GetUID())}
 	t.launch, t.obst = e.resolve(s)
+	if t.obst == nil && t.now().Before(t.mem.retryAt) {
+		t.obst = t.mem.failed
+	}
 	if err := t.enqueue(ctx); err != nil {
 		return 0, err
 	}
@@ -205,10 +209,16 @@ func (t *turn) look() error {
 	} else {
 		t.sight = Sight(t.snap, t.record(), namesOf(t.Object), t.KnownUID, t.Terminal)
 	}
-	if ended := t.sight.Holder != HolderLiveOurs && t.sight.Holder != HolderUnknown; !ended {
+	switch {
+	case t.sight.Holder == HolderLiveOurs:
 		t.mem.endedSince = time.Time{}
-	} else if t.mem.endedSince.IsZero() {
+	case t.sight.Holder != HolderUnknown && t.mem.endedSince.IsZero():
 		t.mem.endedSince = t.now()
+	}
+	if t.sight.Holder != HolderUnknown {
+		t.mem.unknownSince = time.Time{}
+	} else if t.mem.unknownSince.IsZero() {
+		t.mem.unknownSince = t.now()
 	}
 	return t.readJournal()
 }
@@ -252,17 +262,14 @@ func (t *turn) input() Input {
 	st := t.status
 	in := Input{
 		Desired: Desired(t.Object.WantedState()), Delivery: api.DeliveryPolicyDeliver, Restart: api.RestartPolicyNever,
-		RestartRequested: t.Object.GetAnnotations()[api.RestartRequestedAnnotation] != st.LastHandledRestart,
+		RestartRequested: t.restartToken() != "" && t.restartToken() != st.LastHandledRestart,
 		Obstacle:         t.obst, KeepSession: true, KillHarness: true,
 		Closed: st.ClosedAt != nil, Resume: ResumeNone,
 		Holder: t.sight.Holder, HolderDetail: t.sight.Detail, OccupantKnown: t.sight.OccupantKnown,
-		ClearFailed: t.mem.uncleared != "" && t.mem.uncleared == t.sight.Session.ID, EndpointsLeft: t.EndpointsLeft,
+		ClearFailed: t.mem.uncleared != "" && t.mem.uncleared == t.sight.Session.ID && t.now().Sub(t.mem.unclearedAt) < unknownRequeue, EndpointsLeft: t.EndpointsLeft,
 		MessageDue: t.head() != nil, Now: t.now(),
 	}
 	_, in.Paused = t.Object.GetAnnotations()[api.PausedAnnotation]
-	if t.Object.GetAnnotations()[api.RestartRequestedAnnotation] == "" {
-		in.RestartRequested = false
-	}
 	if t.Object.GetDeletionTimestamp() != nil {
 		in.Desired = DesiredDeleted
 	}
@@ -291,7 +298,7 @@ func (t *turn) input() Input {
 // recordInto adds what the record and the hooks say of the launches.
 func (t *turn) recordInto(in *Input, resumeAllowed bool) {
 	st, ours := t.status, t.sight.Holder.Ours()
-	in.Started = st.StartedAt != nil || ours
+	in.Started = st.StartedAt != nil || ours || st.Launch == nil && st.ConversationID != ""
 	if st.StopRequestedAt != nil {
 		in.StopRequested = st.StopRequestedAt.Time
 	}
@@ -300,21 +307,50 @@ func (t *turn) recordInto(in *Input, resumeAllowed bool) {
 		in.Swept = t.mem.swept == l.ID
 		if l.Mode == api.LaunchResume && (l.Confirmed || ours) {
 			in.Resume = t.resumeState()
+			p := t.sight.Pane
+			in.ResumeRefuted = t.sight.Holder == HolderDeadOurs && t.sight.Session.Generation == l.ID && p.ExitStatus != nil && p.ExitSignal == ""
 		}
 	}
 	if in.Resume == ResumePending && !t.evidence() {
 		in.ProbeUntil = t.probeUntil()
 	}
-	in.Unrecorded = t.sight.Holder == HolderLiveOurs && (st.StartedAt == nil || st.Launch == nil || !st.Launch.Confirmed ||
+	in.Unrecorded = t.sight.Holder == HolderLiveOurs && (t.sight.Session.UID == "" || st.StartedAt == nil || st.Launch == nil || !st.Launch.Confirmed ||
 		st.PaneID != t.sight.Pane.ID || st.ServerEpoch != t.snap.Epoch.String() || st.TmuxTarget != t.sight.Name)
 	if t.obst == nil {
-		in.CanResume = resumeAllowed && t.launch.adapter.Traits().Resumes && harness.ValidConversationID(t.conversationToResume()) &&
-			(t.launch.adapter.Name() == st.Harness || st.Harness == "")
+		in.CanResume = resumeAllowed && t.resumable() && (t.launch.adapter.Name() == st.Harness || st.Harness == "")
 		in.ArgsDiffer = t.launch.differs(st)
 	}
 	if !t.mem.endedSince.IsZero() {
+		// An entry that was quiet for long enough is forgotten.
+		t.Backoff.GC()
 		in.BackoffUntil = t.mem.endedSince.Add(t.Backoff.Get(string(t.Object.GetUID())))
 	}
+}
+
+// resumable reports whether the harness would take the recorded conversation's id.
+func (t *turn) resumable() bool {
+	id, l := t.conversationToResume(), t.launch
+	if !l.adapter.Traits().Resumes || !harness.ValidConversationID(id) {
+		return false
+	}
+	_, err := l.adapter.Command(harness.LaunchOptions{
+		Binary: l.binary, Dir: l.dir, Args: l.args, Model: l.model, Effort: l.effort, ConversationID: id, Resume: true,
+		HookCommand: []string{t.Shim}, Permissions: l.perms, Custom: l.custom,
+	})
+	return err == nil
+}
+
+// maxToken is the longest restart token that is echoed as it is, in bytes.
+const maxToken = 256
+
+// restartToken is the restart token; a longer one stands for its digest.
+func (t *turn) restartToken() string {
+	token := t.Object.GetAnnotations()[api.RestartRequestedAnnotation]
+	if len(token) <= maxToken {
+		return token
+	}
+	sum := sha256.Sum256([]byte(token))
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 func (t *turn) conversationToResume() string {

@@ -17,6 +17,14 @@ type memory struct {
 	swept string
 	// uncleared is the terminal session that could not be cleared.
 	uncleared string
+	// unclearedAt is when that was tried.
+	unclearedAt time.Time
+	// failed is why the last start failed, until it may be tried again at retryAt.
+	failed  *Obstacle
+	retryAt time.Time
+	retries int
+	// unknownSince is when tmux first did not answer.
+	unknownSince time.Time
 	// endedSince is when the harness was first seen to have ended.
 	endedSince time.Time
 	// fold of the hooks' journal.
@@ -27,6 +35,10 @@ type memory struct {
 	inflight types.UID
 	progress delivery.Progress
 	launch   string
+	// attempt is the newest delivery that was begun, as it stands on disk; recalled when
+	// it was read.
+	attempt  delivery.Attempt
+	recalled bool
 	// volatileAt is when fast-changing status was last written.
 	volatileAt time.Time
 }

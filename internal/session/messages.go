@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -31,7 +33,7 @@ func (t *turn) enqueue(ctx context.Context) error {
 		t.mem.sequence = max(t.mem.sequence, m.Status.Sequence)
 	}
 	t.mem.sequence = max(t.mem.sequence, t.status.LastSequence)
-	slices.SortFunc(t.queue, byPlace)
+	slices.SortFunc(t.queue, t.byPlace)
 	if _, paused := t.Object.GetAnnotations()[api.PausedAnnotation]; paused {
 		return nil
 	}
@@ -51,9 +53,9 @@ func (t *turn) enqueue(ctx context.Context) error {
 	return nil
 }
 
-// byPlace orders messages: the first message of a conversation before all others, then
-// by sequence, new ones behind by age.
-func byPlace(a, b *api.SessionMessage) int {
+// byPlace orders messages: the first message of the present launch before all others,
+// then by sequence, new ones behind by age.
+func (t *turn) byPlace(a, b *api.SessionMessage) int {
 	last := func(m *api.SessionMessage) int64 {
 		if m.Status.Sequence == 0 {
 			return math.MaxInt64
@@ -61,15 +63,18 @@ func byPlace(a, b *api.SessionMessage) int {
 		return m.Status.Sequence
 	}
 	return cmp.Or(
-		cmp.Compare(notBoot(a), notBoot(b)),
+		cmp.Compare(t.notFirst(a), t.notFirst(b)),
 		cmp.Compare(last(a), last(b)),
 		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
 		cmp.Compare(a.Name, b.Name),
 	)
 }
 
-func notBoot(m *api.SessionMessage) int {
-	if m.Spec.Source.Type == api.SourceBoot {
+// notFirst is 0 for the first message of the present launch alone: its name proves
+// that it is the one that we made.
+func (t *turn) notFirst(m *api.SessionMessage) int {
+	obj := t.Object
+	if t.status.Launch != nil && m.Spec.Source.Type == api.SourceBoot && m.Name == workitem.MessageName(obj.GetName(), t.bootKey(), string(obj.GetUID())) {
 		return 0
 	}
 	return 1
@@ -106,7 +111,9 @@ func (t *turn) finish(ctx context.Context, m *api.SessionMessage, o api.MessageO
 		return t.fail("recording the outcome of message "+m.Name, err)
 	}
 	t.queue = slices.DeleteFunc(t.queue, func(q *api.SessionMessage) bool { return q == m })
-	t.mem.inflight, t.mem.progress = "", delivery.Progress{}
+	if t.mem.inflight == m.UID {
+		t.mem.inflight, t.mem.progress = "", delivery.Progress{}
+	}
 	t.Log.Info("message finished", "message", m.Name, "outcome", o, "reason", reason)
 	return nil
 }
@@ -117,7 +124,14 @@ func (t *turn) dispose(ctx context.Context, plan Plan) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+	ends := plan.Messages == MessagesDrop || plan.Messages == MessagesRefuse
 	for _, m := range slices.Clone(t.queue) {
+		if ends && t.attempted(m) {
+			if err := t.conclusion(ctx, m, "the text was typed, and the session then was to take no more messages before the harness said that it took it"); err != nil {
+				return 0, err
+			}
+			continue
+		}
 		switch plan.Messages {
 		case MessagesDrop:
 			err = t.finish(ctx, m, api.OutcomeDropped, api.ReasonDropped, "spec.deliveryPolicy of the session is Drop")
@@ -137,10 +151,13 @@ func (t *turn) dispose(ctx context.Context, plan Plan) (time.Duration, error) {
 
 // expire ends messages that waited too long, but not one that was already typed.
 func (t *turn) expire(ctx context.Context) (time.Duration, error) {
+	if err := t.recall(); err != nil {
+		return 0, err
+	}
 	var next time.Duration
 	for _, m := range slices.Clone(t.queue) {
 		after := ptr.Deref(m.Spec.ExpiresAfterSeconds, 0)
-		if after == 0 || t.mem.inflight == m.UID || t.sight.Session.Pasted == string(m.UID) {
+		if after == 0 || t.attempted(m) {
 			continue
 		}
 		left := m.CreationTimestamp.Add(time.Duration(after) * time.Second).Sub(t.now())
@@ -157,6 +174,9 @@ func (t *turn) expire(ctx context.Context) (time.Duration, error) {
 
 // hold says on a message why it waits.
 func (t *turn) hold(ctx context.Context, m *api.SessionMessage, why string) error {
+	if t.mem.inflight == m.UID && !t.mem.progress.Pasted.IsZero() {
+		return nil
+	}
 	if c := meta.FindStatusCondition(m.Status.Conditions, api.ConditionDelivered); m.Status.Outcome == api.OutcomeHeld && c != nil && c.Message == why {
 		return nil
 	}
@@ -196,8 +216,11 @@ func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool
 	if gone, err := t.begin(ctx, m); err != nil || gone {
 		return gone, 0, err
 	}
+	if why := t.untaken(); why != "" && t.mem.progress.Pasted.IsZero() && t.sight.Session.Pasted != string(m.UID) {
+		return false, 0, t.hold(ctx, m, why)
+	}
 	step, err := delivery.Advance(ctx, t.Terminal, delivery.Request{
-		ID: string(m.UID), Text: body, Digest: digest, Created: m.CreationTimestamp.Time, Target: t.target(),
+		ID: string(m.UID), Text: body, Digest: digest, Since: t.since(m), Target: t.target(), Begin: func() error { return t.attempt(m) },
 		Session: t.sight.Session, State: t.state, Traits: t.traits(), WhileBusy: t.whileBusy(), Progress: t.mem.progress,
 	}, t.now())
 	if errors.Is(err, tmux.ErrUnknown) {
@@ -214,19 +237,102 @@ func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool
 	return t.conclude(ctx, m, step)
 }
 
-// settle ends the delivery that an end of the harness interrupted, before any other
-// begins: what is known of it would be forgotten.
+// attemptPath is where the newest delivery that was begun is noted.
+func (t *turn) attemptPath() string {
+	return filepath.Join(t.sessionDir(t.Object.GetUID()), "delivery.json")
+}
+
+// attempt notes, through to the disk, that m is about to be typed.
+func (t *turn) attempt(m *api.SessionMessage) error {
+	a := delivery.Attempt{Message: string(m.UID), Launch: t.status.Launch.ID, Time: t.now()}
+	if err := os.MkdirAll(filepath.Dir(t.attemptPath()), 0o700); err != nil {
+		return err
+	}
+	if err := a.Save(t.attemptPath()); err != nil {
+		return err
+	}
+	t.mem.attempt = a
+	return nil
+}
+
+// since is when the typing of m was begun, as far as is known.
+func (t *turn) since(m *api.SessionMessage) time.Time {
+	if t.mem.attempt.Message != string(m.UID) {
+		return t.now()
+	}
+	return t.mem.attempt.Time
+}
+
+// recall reads the newest attempt, once in the life of this process.
+func (t *turn) recall() error {
+	if t.mem.recalled {
+		return nil
+	}
+	a, err := delivery.LoadAttempt(t.attemptPath())
+	if err != nil {
+		return t.fail("looking at earlier deliveries", err)
+	}
+	t.mem.attempt, t.mem.recalled = a, true
+	return nil
+}
+
+// attempted reports whether m may have been typed already. In the terminal session in
+// which it was begun, the marker tells: without it nothing was typed.
+func (t *turn) attempted(m *api.SessionMessage) bool {
+	a := t.mem.attempt
+	if a.Message != string(m.UID) {
+		return m.Status.DeliveredTime != nil
+	}
+	here := t.sight.Holder.Ours() && t.sight.Session.Generation == a.Launch
+	return !here || t.sight.Session.Pasted == a.Message || !t.mem.progress.Pasted.IsZero() && t.mem.inflight == m.UID
+}
+
+// untaken says that the text of an earlier message may still stand in the input box:
+// the next one would be glued to it.
+func (t *turn) untaken() string {
+	a := t.mem.attempt
+	if !a.Untaken || t.status.Launch == nil || a.Launch != t.status.Launch.ID {
+		return ""
+	}
+	for _, k := range t.state.Taken {
+		if k.Time.After(a.Time) {
+			return ""
+		}
+	}
+	return "an earlier message was typed and not taken, and may still stand in the input box: attach, and submit it or clear it"
+}
+
+// settle ends what can no longer be finished, before any other delivery begins: a
+// message that was typed into a harness that has ended. It is submitted where the
+// harness said so, else it is unknown; it is never typed again.
 func (t *turn) settle(ctx context.Context) error {
-	if t.mem.launch == t.status.Launch.ID || t.mem.progress.Pasted.IsZero() {
+	if err := t.recall(); err != nil {
+		return err
+	}
+	if t.status.Launch != nil && t.mem.attempt.Launch == t.status.Launch.ID {
 		return nil
 	}
-	i := slices.IndexFunc(t.queue, func(m *api.SessionMessage) bool { return m.UID == t.mem.inflight })
-	if i < 0 {
-		t.mem.inflight, t.mem.progress = "", delivery.Progress{}
-		return nil
+	for _, m := range slices.Clone(t.queue) {
+		if t.attempted(m) {
+			if err := t.conclusion(ctx, m, "the harness ended after the text was typed and before it said that it took it; it is not typed again"); err != nil {
+				return err
+			}
+		}
 	}
-	_, err := t.begin(ctx, t.queue[i])
-	return err
+	return nil
+}
+
+// conclusion is the final outcome of a message that was, or may have been, typed.
+func (t *turn) conclusion(ctx context.Context, m *api.SessionMessage, why string) error {
+	_, digest := t.typed(m)
+	since := t.mem.attempt.Time
+	if t.mem.attempt.Message != string(m.UID) && m.Status.DeliveredTime != nil {
+		since = m.Status.DeliveredTime.Time
+	}
+	if at, ok := t.state.TookSince(digest, since); ok {
+		return t.submitted(ctx, m, at)
+	}
+	return t.finish(ctx, m, api.OutcomeUnknown, api.ReasonOutcomeUnknown, why)
 }
 
 // supersede ends first messages of earlier launches that were never typed: another
@@ -257,16 +363,7 @@ func (t *turn) begin(ctx context.Context, m *api.SessionMessage) (gone bool, err
 		t.queue = slices.DeleteFunc(t.queue, func(q *api.SessionMessage) bool { return q == m })
 		return true, nil
 	}
-	interrupted := t.mem.inflight == m.UID && !t.mem.progress.Pasted.IsZero() || live.Status.DeliveredTime != nil
 	t.mem.inflight, t.mem.launch, t.mem.progress = m.UID, t.status.Launch.ID, delivery.Progress{}
-	if interrupted && t.sight.Session.Pasted != string(m.UID) {
-		_, digest := t.typed(m)
-		if at, ok := t.state.TookSince(digest, m.CreationTimestamp.Time); ok {
-			return true, t.submitted(ctx, m, at)
-		}
-		return true, t.finish(ctx, m, api.OutcomeUnknown, api.ReasonOutcomeUnknown,
-			"the harness ended after the text was pasted and before it said that it took it; it is not typed again")
-	}
 	return false, nil
 }
 
@@ -287,6 +384,12 @@ func (t *turn) conclude(ctx context.Context, m *api.SessionMessage, step deliver
 	case delivery.Submitted:
 		return true, 0, t.submitted(ctx, m, step.Evidence)
 	case delivery.Typed:
+		if t.evidence() {
+			t.mem.attempt.Untaken = true
+			if err := t.mem.attempt.Save(t.attemptPath()); err != nil {
+				return false, 0, t.fail("noting that message "+m.Name+" was not taken", err)
+			}
+		}
 		return true, 0, t.finish(ctx, m, api.OutcomeTyped, api.ReasonTyped, step.Detail)
 	case delivery.Lost:
 		return true, 0, t.finish(ctx, m, api.OutcomeUnknown, api.ReasonOutcomeUnknown, step.Detail)
@@ -322,6 +425,7 @@ func (t *turn) typed(m *api.SessionMessage) (string, string) {
 	}
 	switch {
 	case m.Spec.Source.Type == api.SourceBoot:
+		body = text.BootFrame(body)
 	case t.Object.SessionKind() == api.KindStandingSession:
 		body = text.OperatorFrame(t.Object.GetName(), m.Spec.Source.Actor, body)
 	default:

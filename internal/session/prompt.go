@@ -9,6 +9,9 @@ import (
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 )
 
+// maxText is the longest text of a message, in bytes.
+const maxText = 262144
+
 // maxPromptFile bounds a brief that is read from a file, in bytes.
 const maxPromptFile = 256 << 10
 
@@ -25,6 +28,9 @@ func (e *Engine) bootText(ctx context.Context, s *Subject, terminal string) (str
 		text := directive(obj.Name, e.Terminal.AttachCommand(terminal, false))
 		if brief != "" {
 			text += "\n\n---\n\n" + brief
+		}
+		if len(text) > maxText {
+			return "", fmt.Errorf("the brief has %d bytes, and with what every standing session is told %d: at most %d can be typed; put the rest into a file in the session's directory and refer to it", len(brief), len(text), maxText)
 		}
 		return text, nil
 	}

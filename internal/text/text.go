@@ -109,6 +109,11 @@ func OperatorFrame(session, actor, body string) string {
 	return "Message from your operator (" + actor + ") to standing session `" + session + "`:\n\n" + endSafe(body)
 }
 
+// BootFrame introduces the first message of a conversation, see OperatorFrame.
+func BootFrame(body string) string {
+	return "The-loop begins this conversation:\n\n" + endSafe(body)
+}
+
 // PlainFrame introduces a text for a work item's session, see OperatorFrame.
 func PlainFrame(source, actor, body string) string {
 	who := OneLine(source)

@@ -143,7 +143,7 @@ var _ = with("Spawn", func(bin string) {
 	})
 
 	It("T25: ends at once what the server started elsewhere, because it does not see the directory", func() {
-		needRoot()
+		needNamespace("-m")
 		dir := shortDir()
 		work := filepath.Join(dir, "work")
 		Expect(os.Mkdir(work, 0o700)).To(Succeed())

@@ -292,6 +292,13 @@ func script(dir, name, body string) string {
 	return path
 }
 
+// needNamespace skips what needs a namespace of its own where none can be had.
+func needNamespace(flags ...string) {
+	if err := exec.Command("unshare", append(flags, "/bin/true")...).Run(); err != nil {
+		Skip("needs unshare to work")
+	}
+}
+
 // needRoot skips what only root can set up.
 func needRoot() {
 	if os.Geteuid() != 0 {

@@ -164,6 +164,33 @@ var _ = with("Signal", func(bin string) {
 		Expect(f.session("foreign").Live()).To(BeTrue())
 	})
 
+	It("signals only what the second look confirms: the same process, live, in a session that is ours", func() {
+		f := started(bin)
+		t := f.spawn("a")
+		pid := f.session("a").Panes[0].PID
+		for change, says := range map[string]string{
+			"s/[|]0[|][|][|]/|1|||/":                   "every pane is dead",      // it died
+			fmt.Sprintf("s/[|]%d[|]/|1%d|/", pid, pid): "no live process",         // it is another process
+			"s/[|]" + t.UID + "[|]/|other|/":           "not ours",                // it was given away
+			"s/|[$][0-9]*|/|$99|/":                     "the session has no pane", // it is another session
+			"s/LOOP-\\(.*\\)|[0-9]*|/LOOP-\\1|4711|/":  "another server",
+		} {
+			count := filepath.Join(f.dir, "count")
+			Expect(os.WriteFile(count, nil, 0o600)).To(Succeed())
+			f.binary = script(f.dir, "second", `case "$*" in *"list-panes -s"*) echo >>`+count+`; [ $(wc -l <`+count+`) = 2 ] && exec sh -c '`+
+				lookPath(bin)+` "$@" | sed "$0"' '`+change+`' "$@";; esac; exec `+lookPath(bin)+` "$@"`)
+			r, err := f.Signal(ctx, t, syscall.SIGKILL)
+			f.binary = lookPath(bin)
+			Expect(err).NotTo(HaveOccurred(), change)
+			Expect(r.Outcome).NotTo(Equal(Done), change)
+			Expect(r.Detail).To(ContainSubstring(says), change)
+			Expect(fileText(count)).To(Equal("\n\n"))
+			Expect(gonePID(pid)).To(BeFalse(), change)
+			f.seen = seenServer{}
+			f.snapshot()
+		}
+	})
+
 	It("never takes the server, this process, init or a group for a pane's program", func() {
 		t := Target{Epoch: Epoch{PID: 4711}}
 		for _, pid := range []int{-4711, -1, 0, 1, 4711, os.Getpid()} {
@@ -177,7 +204,7 @@ var _ = with("Signal", func(bin string) {
 	})
 
 	It("lets a server in another pid namespace signal its own processes", func() {
-		needRoot()
+		needNamespace("--pid", "--fork", "--kill-child")
 		dir := shortDir()
 		wrapper := script(dir, "tmux", `case "$*" in *" -D "*) exec unshare --pid --fork --kill-child `+lookPath(bin)+` "$@";; esac
 exec `+lookPath(bin)+` "$@"`)

@@ -302,6 +302,6 @@ var _ = Describe("the life of a session", func() {
 			return string(out)
 		}
 		Expect(run(filepath.Join(h.dir, "agent"))).To(ContainSubstring("in use by the agent with pid " + itoa(h.agent.pid())))
-		Eventually(func() string { return run(filepath.Join(h.dir, "other")) }, 5*time.Second).Should(ContainSubstring("two agents must not share a host name"))
+		Eventually(func() string { return run(filepath.Join(h.dir, "other")) }, 40*time.Second).Should(ContainSubstring("two agents must not share a host name"))
 	})
 })

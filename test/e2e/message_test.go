@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"context"
+	"os/exec"
 	"strconv"
+	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -139,22 +141,50 @@ var _ = Describe("the life of a message", func() {
 		Eventually(outcome(m)).Should(Equal("Refused/Expired"))
 	})
 
-	It("says typed, and not submitted, when the harness gives no evidence", func() {
+	It("P10: says typed, and not submitted, when the harness gives no evidence, and glues nothing to it", func() {
 		h := newHost("swallow-cr=1")
 		s := h.standing("mute", nil)
 		ready(s)
-		m := h.say(s, "is anybody there?")
-		_ = m
-		var boot api.SessionMessageList
-		Eventually(func() string {
-			Expect(k8s.List(context.Background(), &boot, client.InNamespace(h.ns))).To(Succeed())
-			for _, b := range boot.Items {
+		boot := func() string {
+			var list api.SessionMessageList
+			Expect(k8s.List(context.Background(), &list, client.InNamespace(h.ns))).To(Succeed())
+			for _, b := range list.Items {
 				if b.Spec.Source.Type == api.SourceBoot {
 					return string(b.Status.Outcome)
 				}
 			}
 			return ""
-		}).Should(Equal("Typed"))
+		}
+		Eventually(boot).Should(Equal("Typed"))
+		m := h.say(s, "is anybody there?")
+		Eventually(outcome(m)).Should(Equal("Held/Held"))
+		Expect(h.events("submit")).To(BeEmpty())
+		By("going on when a person has submitted what stood there")
+		Expect(exec.Command("tmux", "-N", "-S", h.socket, "send-keys", "-t", "=loop-standing-mute:", "Enter").Run()).To(Succeed())
+		Eventually(outcome(m)).Should(Equal(submitted))
+		Expect(h.submits("is anybody there?")).To(HaveLen(1))
+	})
+
+	It("P40: never types a text twice when agent and terminal server end between the paste and its proof", func() {
+		h := newHost("slow-hooks=2000")
+		s := h.workItem(77, nil)
+		ready(s)
+		m := h.say(s, "once and no more")
+		Eventually(func() string {
+			for _, t := range h.sessions() {
+				return t.Pasted
+			}
+			return ""
+		}).Should(Equal(string(m.UID)))
+		h.agent.kill()
+		snap, err := h.server.Snapshot(context.Background())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(syscall.Kill(snap.Epoch.PID, syscall.SIGKILL)).To(Succeed())
+		h.startAgent()
+		Eventually(outcome(m)).Should(BeElementOf(submitted, "Unknown/OutcomeUnknown"))
+		next := h.say(s, "the next one")
+		Eventually(outcome(next)).Should(Equal(submitted))
+		Expect(len(h.submits("once and no more"))).To(BeNumerically("<=", 1))
 	})
 
 	It("removes a finished message when its time is over", func() {

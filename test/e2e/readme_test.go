@@ -47,6 +47,8 @@ var _ = Describe("README.md", func() {
 		Expect(err).NotTo(HaveOccurred(), string(out))
 		Expect(string(out)).To(ContainSubstring("ended session loop-standing-hello"))
 		Eventually(p.session, 20*time.Second).Should(gexec.Exit(0))
+		By("leaving nothing, the retained terminal of the deleted session included")
+		Expect(string(out)).To(And(ContainSubstring("ended session loop-standing-supervisor"), ContainSubstring("ended the terminal server")))
 	})
 })
 

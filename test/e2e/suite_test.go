@@ -58,7 +58,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(os.RemoveAll, suiteDir)
 	startCluster(ctx)
-	hub = startProcess(filepath.Join(binDir, "controller"), []string{"KUBECONFIG=" + kubeconfigFor("theloop-controller")}, "--leader-elect=false")
+	hub = startProcess(filepath.Join(binDir, "controller"), []string{"KUBECONFIG=" + kubeconfigFor("theloop-controller")})
 	DeferCleanup(func() { hub.stop() })
 }, NodeTimeout(5*time.Minute))
 

@@ -1,0 +1,71 @@
+package delivery
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Attempt is the newest delivery that was begun in a session. It is on disk before
+// anything is typed, so that a crash of the agent, of the terminal server or of the
+// machine neither loses nor repeats a text: an attempt without a proof of its end is
+// never taken for one that was not made.
+type Attempt struct {
+	// Message is the UID of the message.
+	Message string `json:"message"`
+	// Launch of the harness into which it is typed.
+	Launch string `json:"launch"`
+	// Time before the paste: evidence is not older.
+	Time time.Time `json:"time"`
+	// Untaken: the delivery ended without evidence, so that the text may still stand in
+	// the harness's input box.
+	Untaken bool `json:"untaken,omitempty"`
+}
+
+// Save writes an attempt, through to the disk.
+func (a Attempt) Save(path string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("the delivery journal cannot be written, so nothing is typed: %w", err)
+		}
+	}()
+	b, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(b)
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp.Name(), path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// LoadAttempt reads the newest attempt; the zero Attempt when none was made.
+func LoadAttempt(path string) (Attempt, error) {
+	var a Attempt
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return a, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &a)
+	}
+	if err != nil {
+		return a, fmt.Errorf("the delivery journal cannot be read, so nothing is typed: %w", err)
+	}
+	return a, nil
+}

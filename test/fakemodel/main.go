@@ -1,0 +1,57 @@
+// Command fakemodel is a server that stands in for the API of a model vendor, so that
+// a real harness can be run offline in tests and demonstrations. It speaks as much of
+// the Anthropic messages API as Claude Code 2.1.332 uses, and what it answers is
+// steered by the newest text of the user (see package server).
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/theloop-dev/the-loop/test/fakemodel/server"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "fakemodel:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	listen := flag.String("listen", "127.0.0.1:0", "address to listen on; port 0 takes a free one, which is printed")
+	logFile := flag.String("log", "", "file to which a JSON line is appended for each request")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	model := server.New()
+	if *logFile != "" {
+		f, err := os.OpenFile(*logFile, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }()
+		model.Log = f
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", *listen)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("ANTHROPIC_BASE_URL=http://%s\n", l.Addr())
+	srv := model.HTTP(ctx)
+	context.AfterFunc(ctx, func() { _ = srv.Close() })
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

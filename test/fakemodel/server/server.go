@@ -1,0 +1,231 @@
+// Package server is the fake model: an http.Handler that speaks as much of the
+// Anthropic messages API as Claude Code uses, without a model.
+//
+// What it answers is steered by directives in the newest text of the user; several may
+// stand in one text:
+//
+//	[[slow 3s]]            the answer takes 3 s from its first to its last piece
+//	[[say some words]]     the answer is "some words" instead of an echo
+//	[[tool Bash echo hi]]  the model calls the tool Bash with the command "echo hi"; once
+//	                       its result is there, the turn ends
+//	[[fail 529]]           the request fails with that HTTP status, each time
+//	[[hang]]               no answer until the client goes away
+//
+// Without one the answer is "You said: " and the beginning of the text. Each request is
+// an Entry, kept in memory and written to Log as a line of JSON.
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// maxBody bounds a request, in bytes.
+const maxBody = 64 << 20
+
+// Entry is one request, as it was understood.
+type Entry struct {
+	Time   time.Time `json:"time"`
+	Method string    `json:"method"`
+	Path   string    `json:"path"`
+	// Kind is what the request is for: KindTurn, KindTool, KindTitle, KindCount,
+	// KindHello or KindOther.
+	Kind  string `json:"kind"`
+	Model string `json:"model,omitempty"`
+	// Stream: the client asked for server-sent events.
+	Stream bool `json:"stream,omitempty"`
+	// Texts are the texts of the newest user message, without the reminders that the
+	// harness adds to it. TextDigests are the SHA-256 of each in hexadecimal.
+	Texts       []string `json:"texts,omitempty"`
+	TextDigests []string `json:"textDigests,omitempty"`
+	// Messages is the number of messages in the conversation so far, Tools of the tools
+	// on offer.
+	Messages int `json:"messages,omitempty"`
+	Tools    int `json:"tools,omitempty"`
+	// Status is the HTTP status of the answer.
+	Status int `json:"status"`
+}
+
+// Values of Entry.Kind.
+const (
+	// KindTurn: the user said something.
+	KindTurn = "turn"
+	// KindTool: the result of a tool goes back to the model.
+	KindTool = "tool"
+	// KindTitle: a title or another side question with a fixed form of answer.
+	KindTitle = "title"
+	// KindCount: tokens are counted.
+	KindCount = "count"
+	// KindHello: the client looks whether the server is there.
+	KindHello = "hello"
+	// KindOther: anything else; answered with 404.
+	KindOther = "other"
+)
+
+// Took reports whether one of the newest user texts has this SHA-256.
+func (e Entry) Took(digest string) bool { return slices.Contains(e.TextDigests, digest) }
+
+// Model is the fake model. Make one with New; it may be used by many clients at once.
+type Model struct {
+	// Log gets a line of JSON for each request; nil for none. Set it before the first
+	// request.
+	Log io.Writer
+
+	mu      sync.Mutex
+	entries []Entry
+	calls   int
+}
+
+// New makes a fake model.
+func New() *Model { return &Model{} }
+
+// HTTP is a server around the model whose requests end with ctx, to be used with a
+// listener of the caller's. Close it in the end.
+func (m *Model) HTTP(ctx context.Context) *http.Server {
+	return &http.Server{
+		Handler: m, ReadHeaderTimeout: time.Minute,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+}
+
+// Entries are the requests so far, of these kinds, or all; oldest first.
+func (m *Model) Entries(kinds ...string) []Entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []Entry
+	for _, e := range m.entries {
+		if len(kinds) == 0 || slices.Contains(kinds, e.Kind) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// record keeps an entry when its answer begins, so that what a test sees is no later
+// than what the harness sees.
+func (m *Model) record(e Entry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.entries = append(m.entries, e)
+	if m.Log != nil {
+		if line, err := json.Marshal(e); err == nil {
+			_, _ = m.Log.Write(append(line, '\n'))
+		}
+	}
+}
+
+// next numbers the answers.
+func (m *Model) next() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls++
+	return m.calls
+}
+
+// ServeHTTP answers one request.
+func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e := Entry{Time: time.Now().UTC(), Method: r.Method, Path: r.URL.Path, Status: http.StatusOK, Kind: KindOther}
+	switch {
+	case r.URL.Path == "/api/hello":
+		e.Kind = KindHello
+		m.record(e)
+		w.WriteHeader(e.Status)
+		return
+	case r.Method != http.MethodPost || r.URL.Path != "/v1/messages" && r.URL.Path != "/v1/messages/count_tokens":
+		e.Status = http.StatusNotFound
+		m.record(e)
+		fail(w, e.Status)
+		return
+	}
+	var q request
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err == nil {
+		err = json.Unmarshal(body, &q)
+	}
+	if err != nil {
+		e.Status = http.StatusBadRequest
+		m.record(e)
+		fail(w, e.Status)
+		return
+	}
+	e.Model, e.Stream, e.Messages, e.Tools = q.Model, q.Stream, len(q.Messages), len(q.Tools)
+	for _, t := range q.newest().texts {
+		e.Texts = append(e.Texts, t)
+		sum := sha256.Sum256([]byte(t))
+		e.TextDigests = append(e.TextDigests, hex.EncodeToString(sum[:]))
+	}
+	if r.URL.Path != "/v1/messages" {
+		e.Kind = KindCount
+		m.record(e)
+		answerJSON(w, map[string]int{"input_tokens": len(body) / bytesPerToken})
+		return
+	}
+	m.message(w, r, q, e)
+}
+
+// bytesPerToken is a rough guess.
+const bytesPerToken = 4
+
+// message answers a request for a message.
+func (m *Model) message(w http.ResponseWriter, r *http.Request, q request, e Entry) {
+	a := q.answer()
+	e.Kind = a.kind
+	if a.status != 0 {
+		e.Status = a.status
+	}
+	m.record(e)
+	switch {
+	case a.status != 0:
+		fail(w, a.status)
+	case a.hang:
+		<-r.Context().Done()
+	case q.Stream:
+		stream(w, r, q.Model, m.next(), a)
+	default:
+		if wait(r.Context(), a.slow) {
+			answerJSON(w, whole(q.Model, m.next(), a))
+		}
+	}
+}
+
+// wait is false when the client went away before.
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// fail answers with an error in the API's form.
+func fail(w http.ResponseWriter, status int) {
+	kind := map[int]string{
+		http.StatusBadRequest: "invalid_request_error", http.StatusUnauthorized: "authentication_error",
+		http.StatusNotFound: "not_found_error", http.StatusTooManyRequests: "rate_limit_error", 529: "overloaded_error",
+	}[status]
+	if kind == "" {
+		kind = "api_error"
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"type": "error", "error": map[string]string{"type": kind, "message": fmt.Sprintf("the fake model failed with %d as it was told to", status)},
+	})
+}
+
+func answerJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
