@@ -69,6 +69,7 @@ type SessionClassSpec struct {
 
 	// sessionPerPullRequest gives pull requests a session of their own: Never,
 	// only when they are in another repository than the work item, or Always.
+	// Not acted upon yet.
 	// +optional
 	// +kubebuilder:validation:Enum=Never;CrossRepository;Always
 	// +kubebuilder:default=Never
@@ -76,6 +77,7 @@ type SessionClassSpec struct {
 
 	// interaction is where the agent asks its questions: on the work item, or in
 	// its own terminal.
+	// Not acted upon yet.
 	// +optional
 	// +kubebuilder:validation:Enum=WorkItem;CLI
 	// +kubebuilder:default=WorkItem
@@ -90,6 +92,7 @@ type SessionClassSpec struct {
 
 	// announce posts the attach command on the work item when its session is first
 	// started. Default true.
+	// Not acted upon yet.
 	// +optional
 	// +kubebuilder:default=true
 	Announce *bool `json:"announce,omitempty"`
@@ -177,6 +180,7 @@ type CustomHarness struct {
 type TmuxPolicy struct {
 	// remainOnExit keeps the pane and its scrollback when the harness ends by
 	// itself.
+	// Not acted upon yet.
 	// +optional
 	// +kubebuilder:default=true
 	RemainOnExit *bool `json:"remainOnExit,omitempty"`
@@ -209,6 +213,7 @@ type TmuxPolicy struct {
 	ResumeProbeSeconds *int32 `json:"resumeProbeSeconds,omitempty"`
 	// retainedSecondsAfterClose ends a retained terminal session after this time.
 	// Omitted: never.
+	// Not acted upon yet.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
@@ -262,21 +267,25 @@ type WorkspacePolicy struct {
 	Root string `json:"root,omitempty"`
 	// strategy: Worktree shares one clone between sessions, Clone gives each its
 	// own.
+	// Not acted upon yet.
 	// +optional
 	// +kubebuilder:validation:Enum=Worktree;Clone
 	// +kubebuilder:default=Worktree
 	Strategy string `json:"strategy,omitempty"`
 	// cloneProtocol is how repositories are fetched.
+	// Not acted upon yet.
 	// +optional
 	// +kubebuilder:validation:Enum=HTTPS;SSH
 	// +kubebuilder:default=HTTPS
 	CloneProtocol string `json:"cloneProtocol,omitempty"`
 	// keepCheckoutOnClose keeps the checkout of a stopped session.
+	// Not acted upon yet.
 	// +optional
 	// +kubebuilder:default=false
 	KeepCheckoutOnClose *bool `json:"keepCheckoutOnClose,omitempty"`
 	// undoCleanupSeconds is how long uncommitted work of a removed checkout can be
 	// restored. Default 604800 (7 days).
+	// Not acted upon yet.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
@@ -287,6 +296,7 @@ type WorkspacePolicy struct {
 // MessagePolicy bounds the queue of each session.
 type MessagePolicy struct {
 	// maxPending is how many messages may wait for one session.
+	// Not acted upon yet.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000

@@ -42,8 +42,8 @@ const (
 
 // SessionHostSpec is what administrators decide about a host.
 type SessionHostSpec struct {
-	// scheduling: Enabled takes new sessions, Cordoned does not, Draining does not
-	// and stops those it has.
+	// scheduling: Enabled takes new sessions, Cordoned does not. Draining does
+	// not either; that it stops the sessions it has is not acted upon yet.
 	// +optional
 	// +kubebuilder:default=Enabled
 	Scheduling HostScheduling `json:"scheduling,omitempty"`

@@ -288,11 +288,10 @@ func awaitParts(ctx context.Context, group *errgroup.Group) error {
 
 // cause is why a context ended, nil when somebody stopped it.
 func cause(ctx context.Context) error {
-	err := context.Cause(ctx)
-	if errors.Is(err, context.Canceled) {
-		return nil
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
 	}
-	return err
+	return nil
 }
 
 // ignoreStop makes no error of having been stopped.

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/theloop-dev/the-loop/controllers/internal/kinds"
 	"github.com/theloop-dev/the-loop/internal/session"
 )
 
@@ -40,9 +41,9 @@ func (h *hints) channel(kind string) chan event.GenericEvent {
 func (h *hints) changed(uids, names []string, all bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), hintTimeout)
 	defer cancel()
-	for _, k := range kinds {
-		ch := h.channel(k.kind)
-		err := eachSession(ctx, h.client, k, func(o sessionObject) {
+	for _, k := range kinds.All {
+		ch := h.channel(k.Name)
+		err := k.Each(ctx, h.client, func(o kinds.Session) {
 			if !all && !slices.Contains(uids, string(o.GetUID())) && !session.Named(o, names) {
 				return
 			}
@@ -52,7 +53,7 @@ func (h *hints) changed(uids, names []string, all bool) {
 			}
 		})
 		if err != nil {
-			h.log.V(1).Info("hints not given", "kind", k.kind, "reason", err.Error())
+			h.log.V(1).Info("hints not given", "kind", k.Name, "reason", err.Error())
 		}
 	}
 }
@@ -62,8 +63,8 @@ func (h *hints) known(uid string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), hintTimeout)
 	defer cancel()
 	found := false
-	for _, k := range kinds {
-		err := eachSession(ctx, h.client, k, func(o sessionObject) { found = found || string(o.GetUID()) == uid })
+	for _, k := range kinds.All {
+		err := k.Each(ctx, h.client, func(o kinds.Session) { found = found || string(o.GetUID()) == uid })
 		// Not to know is to be careful: the occupant is then left alone.
 		found = found || err != nil
 	}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/controllers/internal/kinds"
 	"github.com/theloop-dev/the-loop/internal/session"
 )
 
@@ -42,7 +43,7 @@ type sessionReconciler struct {
 	hostName string
 	log      logr.Logger
 	// fresh makes an empty object of the kind.
-	fresh func() sessionObject
+	fresh func() kinds.Session
 }
 
 // Reconcile takes one session as far as it goes now.
@@ -76,7 +77,7 @@ func (r *sessionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 }
 
 // subject gathers what the engine needs to know.
-func (r *sessionReconciler) subject(ctx context.Context, obj sessionObject) (*session.Subject, *store, error) {
+func (r *sessionReconciler) subject(ctx context.Context, obj kinds.Session) (*session.Subject, *store, error) {
 	st := &store{client: r.client, reader: r.reader, recorder: r.recorder, obj: obj, saved: agentPart(obj.HostedStatus())}
 	s := &session.Subject{Object: obj, Store: st, Log: r.log.WithValues("session", strings.ToLower(obj.SessionKind())+"/"+obj.GetNamespace()+"/"+obj.GetName())}
 	var err error

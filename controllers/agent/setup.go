@@ -26,6 +26,7 @@ import (
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/controllers/internal/apply"
+	"github.com/theloop-dev/the-loop/controllers/internal/kinds"
 	"github.com/theloop-dev/the-loop/internal/session"
 )
 
@@ -34,8 +35,8 @@ const pendingIndex = "pendingFor"
 
 func messageKey(kind, name string) string { return kind + "/" + name }
 
-// workers is how many sessions of one kind are worked on at a time. None of them waits
-// for a terminal program: what takes time comes back as an event.
+// workers is how many sessions of one kind are worked on at a time. What takes time
+// comes back as an event; only the sweep after an end may hold one for some seconds.
 const workers = 4
 
 // ManagerOptions are the options of the agent's manager: it sees the sessions and
@@ -83,8 +84,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host H
 	hints := &hints{client: mgr.GetClient(), log: log}
 	engine.Lister.Changed = hints.changed
 	engine.KnownUID = hints.known
-	for _, k := range kinds {
-		if err := setupKind(mgr, engine, host.Name, k, log, hints.channel(k.kind)); err != nil {
+	for _, k := range kinds.All {
+		if err := setupKind(mgr, engine, host.Name, k, log, hints.channel(k.Name)); err != nil {
 			return err
 		}
 	}
@@ -97,33 +98,21 @@ func Setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host H
 	return mgr.Add(&registration{Host: host, manager: mgr})
 }
 
-// kindSetup is what differs between the two kinds of session.
-type kindSetup struct {
-	kind  string
-	fresh func() sessionObject
-	list  func() client.ObjectList
-}
-
-var kinds = []kindSetup{
-	{api.KindStandingSession, func() sessionObject { return &api.StandingSession{} }, func() client.ObjectList { return &api.StandingSessionList{} }},
-	{api.KindWorkItemSession, func() sessionObject { return &api.WorkItemSession{} }, func() client.ObjectList { return &api.WorkItemSessionList{} }},
-}
-
-func setupKind(mgr ctrl.Manager, engine *session.Engine, hostName string, k kindSetup, log logr.Logger, hinted <-chan event.GenericEvent) error {
+func setupKind(mgr ctrl.Manager, engine *session.Engine, hostName string, k kinds.Kind, log logr.Logger, hinted <-chan event.GenericEvent) error {
 	r := &sessionReconciler{
 		client: mgr.GetClient(), reader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("theloop-agent"),
-		engine: engine, hostName: hostName, fresh: k.fresh, log: log,
+		engine: engine, hostName: hostName, fresh: k.New, log: log,
 	}
-	name := strings.ToLower(k.kind)
+	name := strings.ToLower(k.Name)
 	err := ctrl.NewControllerManagedBy(mgr).Named("agent-"+name).
-		For(k.fresh(), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deleting{}))).
-		Watches(&api.SessionMessage{}, handler.EnqueueRequestsFromMapFunc(r.ofMessage(k.kind)), builder.WithPredicates(pending{})).
+		For(k.New(), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deleting{}))).
+		Watches(&api.SessionMessage{}, handler.EnqueueRequestsFromMapFunc(r.ofMessage(k.Name)), builder.WithPredicates(pending{})).
 		Watches(&api.SessionClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass(k)), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		WatchesRawSource(source.Channel(hinted, &handler.EnqueueRequestForObject{}, source.WithBufferSize[client.Object, reconcile.Request](1024))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: apply.RateLimiter()}).
 		Complete(r)
 	if err != nil {
-		return fmt.Errorf("setting up the reconciler of %s: %w", k.kind, err)
+		return fmt.Errorf("setting up the reconciler of %s: %w", k.Name, err)
 	}
 	return nil
 }
@@ -166,33 +155,14 @@ func (r *sessionReconciler) ofMessage(kind string) handler.MapFunc {
 	}
 }
 
-func (r *sessionReconciler) ofClass(k kindSetup) handler.MapFunc {
+func (r *sessionReconciler) ofClass(k kinds.Kind) handler.MapFunc {
 	return func(ctx context.Context, _ client.Object) []reconcile.Request {
 		var out []reconcile.Request
-		_ = eachSession(ctx, r.client, k, func(o sessionObject) {
+		_ = k.Each(ctx, r.client, func(o kinds.Session) {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 		})
 		return out
 	}
-}
-
-// eachSession calls f for every session of one kind of this host.
-func eachSession(ctx context.Context, c client.Client, k kindSetup, f func(sessionObject)) error {
-	list := k.list()
-	if err := c.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return err
-	}
-	switch l := list.(type) {
-	case *api.StandingSessionList:
-		for i := range l.Items {
-			f(&l.Items[i])
-		}
-	case *api.WorkItemSessionList:
-		for i := range l.Items {
-			f(&l.Items[i])
-		}
-	}
-	return nil
 }
 
 // pokes turns the pokes of hooks into hints.

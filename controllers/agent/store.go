@@ -12,6 +12,7 @@ import (
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/controllers/internal/apply"
+	"github.com/theloop-dev/the-loop/controllers/internal/kinds"
 )
 
 // store is the cluster as one session's engine sees it.
@@ -20,15 +21,9 @@ type store struct {
 	// reader reads past every cache.
 	reader   client.Reader
 	recorder events.EventRecorder
-	obj      sessionObject
+	obj      kinds.Session
 	// saved is the agent's part of the status as it is stored.
 	saved *api.HostedSessionStatus
-}
-
-// sessionObject is a session of either kind.
-type sessionObject interface {
-	client.Object
-	api.HostedSession
 }
 
 // agentConditions are the condition types of a session that the agent owns.
@@ -46,7 +41,7 @@ func agentPart(st *api.HostedSessionStatus) *api.HostedSessionStatus {
 // status, so that the engine goes on from what it wrote.
 func (s *store) SaveSession(ctx context.Context) error {
 	part := agentPart(s.obj.HostedStatus())
-	answer := s.obj.DeepCopyObject().(sessionObject)
+	answer := s.obj.DeepCopyObject().(kinds.Session)
 	if err := apply.Status(ctx, s.client, apply.Agent, answer, s.saved, part); err != nil {
 		return err
 	}

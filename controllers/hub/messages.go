@@ -21,6 +21,7 @@ import (
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/controllers/internal/apply"
+	"github.com/theloop-dev/the-loop/controllers/internal/kinds"
 )
 
 // sessionWait is how long a message may wait for a session that does not exist yet,
@@ -39,8 +40,8 @@ func setupMessages(mgr ctrl.Manager) error {
 	r := &messageReconciler{client: mgr.GetClient(), reader: mgr.GetAPIReader(), clock: clock.RealClock{}}
 	b := ctrl.NewControllerManagedBy(mgr).Named("hub-sessionmessage").For(&api.SessionMessage{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: apply.RateLimiter()})
-	for _, k := range kinds {
-		b = b.Watches(k.fresh(), handler.EnqueueRequestsFromMapFunc(r.ofSession(k.kind)), builder.WithPredicates(boundOrGone{}))
+	for _, k := range kinds.All {
+		b = b.Watches(k.New(), handler.EnqueueRequestsFromMapFunc(r.ofSession(k.Name)), builder.WithPredicates(boundOrGone{}))
 	}
 	return b.Complete(r)
 }
@@ -50,7 +51,7 @@ type boundOrGone struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.
 func (boundOrGone) Update(e event.UpdateEvent) bool {
-	was, is := e.ObjectOld.(sessionObject), e.ObjectNew.(sessionObject)
+	was, is := e.ObjectOld.(kinds.Session), e.ObjectNew.(kinds.Session)
 	return was.Placement().HostName != is.Placement().HostName
 }
 
@@ -118,12 +119,12 @@ func (r *messageReconciler) route(ctx context.Context, m *api.SessionMessage) (t
 
 // session finds a message's session; nil when there is none. A session of the same
 // name with another UID than the message asks for, or than took it, is not it.
-func (r *messageReconciler) session(ctx context.Context, m *api.SessionMessage) (sessionObject, error) {
-	for _, k := range kinds {
-		if k.kind != m.Spec.SessionRef.Kind {
+func (r *messageReconciler) session(ctx context.Context, m *api.SessionMessage) (kinds.Session, error) {
+	for _, k := range kinds.All {
+		if k.Name != m.Spec.SessionRef.Kind {
 			continue
 		}
-		obj := k.fresh()
+		obj := k.New()
 		err := r.client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.SessionRef.Name}, obj)
 		if apierrors.IsNotFound(err) {
 			return nil, nil

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/controllers/internal/kinds"
 )
 
 // generation is that of the sessions in these tables.
@@ -25,14 +26,14 @@ func stale(c metav1.Condition) metav1.Condition {
 }
 
 // wanted makes a session of either kind, with its conditions.
-func wanted(state api.SessionState, conditions ...metav1.Condition) []sessionObject {
+func wanted(state api.SessionState, conditions ...metav1.Condition) []kinds.Session {
 	standing := &api.StandingSession{Spec: api.StandingSessionSpec{State: state}}
 	work := &api.WorkItemSession{Spec: api.WorkItemSessionSpec{State: state}}
-	for _, o := range []sessionObject{standing, work} {
+	for _, o := range []kinds.Session{standing, work} {
 		o.SetGeneration(generation)
 		o.HostedStatus().Conditions = conditions
 	}
-	return []sessionObject{standing, work}
+	return []kinds.Session{standing, work}
 }
 
 var (
@@ -48,7 +49,7 @@ var (
 func notRunning(reason string) metav1.Condition { return is(api.ConditionSessionRunning, no, reason) }
 
 var _ = Describe("Ready", func() {
-	check := func(sessions []sessionObject, status metav1.ConditionStatus, reason string) {
+	check := func(sessions []kinds.Session, status metav1.ConditionStatus, reason string) {
 		GinkgoHelper()
 		for _, o := range sessions {
 			c := Ready(o)

@@ -17,6 +17,7 @@ import (
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/controllers/internal/apply"
+	"github.com/theloop-dev/the-loop/controllers/internal/kinds"
 )
 
 // placeAgain is how often a host is looked for when none took the session: that another
@@ -25,7 +26,7 @@ const placeAgain = 20 * time.Second
 
 // bind gives a session its host, once. The finalizer goes on in the same write: from
 // then on something may be started that only its host can end.
-func (r *sessionReconciler) bind(ctx context.Context, obj sessionObject) (bool, time.Duration, error) {
+func (r *sessionReconciler) bind(ctx context.Context, obj kinds.Session) (bool, time.Duration, error) {
 	bound := obj.Placement().HostName != ""
 	if bound && (controllerutil.ContainsFinalizer(obj, api.SessionFinalizer) || obj.GetDeletionTimestamp() != nil) {
 		r.set(obj, api.ConditionScheduled, metav1.ConditionTrue, api.ReasonBound, "bound to host "+obj.Placement().HostName)
@@ -60,7 +61,7 @@ func (r *sessionReconciler) bind(ctx context.Context, obj sessionObject) (bool, 
 
 // choose picks the least loaded of the hosts that take the session, or says why none
 // does.
-func (r *sessionReconciler) choose(ctx context.Context, obj sessionObject) (name, why string, err error) {
+func (r *sessionReconciler) choose(ctx context.Context, obj kinds.Session) (name, why string, err error) {
 	selector := labels.Everything()
 	if s := obj.Placement().HostSelector; s != nil {
 		if selector, err = metav1.LabelSelectorAsSelector(s); err != nil {
@@ -108,7 +109,7 @@ func takes(h *api.SessionHost, selector labels.Selector, load int) bool {
 // load counts the sessions bound to a host.
 func (r *sessionReconciler) load(ctx context.Context, host string) (int, error) {
 	n := 0
-	for _, k := range kinds {
+	for _, k := range kinds.All {
 		keys, err := sessionsOn(ctx, r.client, k, host)
 		if err != nil {
 			return 0, err

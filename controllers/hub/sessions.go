@@ -17,6 +17,7 @@ import (
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/controllers/internal/apply"
+	"github.com/theloop-dev/the-loop/controllers/internal/kinds"
 	"github.com/theloop-dev/the-loop/internal/session"
 )
 
@@ -37,7 +38,7 @@ type sessionReconciler struct {
 	reader   client.Reader
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
-	fresh    func() sessionObject
+	fresh    func() kinds.Session
 	// placing is held while a host is chosen, so that none gets more than it takes.
 	placing *sync.Mutex
 	// gone is when the host of a deleted session was first seen not to exist.
@@ -45,7 +46,7 @@ type sessionReconciler struct {
 }
 
 // step is one part of a reconcile. It stops the ones behind it by a wait or an error.
-type step func(ctx context.Context, obj sessionObject) (stop bool, wait time.Duration, err error)
+type step func(ctx context.Context, obj kinds.Session) (stop bool, wait time.Duration, err error)
 
 // Reconcile takes one session through the steps, and writes what they found.
 func (r *sessionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -68,7 +69,7 @@ func (r *sessionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
 	}
-	answer := obj.DeepCopyObject().(sessionObject)
+	answer := obj.DeepCopyObject().(kinds.Session)
 	err := apply.Status(ctx, r.client, apply.Hub, answer, before, hubPart(obj))
 	return ctrl.Result{RequeueAfter: wait}, client.IgnoreNotFound(err)
 }
@@ -80,7 +81,7 @@ type sessionStatus struct {
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
 }
 
-func hubPart(obj sessionObject) sessionStatus {
+func hubPart(obj kinds.Session) sessionStatus {
 	st := obj.HostedStatus()
 	part := sessionStatus{
 		ObservedGeneration: st.ObservedGeneration,
@@ -92,7 +93,7 @@ func hubPart(obj sessionObject) sessionStatus {
 	return part
 }
 
-func (r *sessionReconciler) set(obj sessionObject, kind string, status metav1.ConditionStatus, reason, message string) {
+func (r *sessionReconciler) set(obj kinds.Session, kind string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&obj.HostedStatus().Conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: obj.GetGeneration(),
 		LastTransitionTime: metav1.NewTime(r.clock.Now()),
@@ -101,7 +102,7 @@ func (r *sessionReconciler) set(obj sessionObject, kind string, status metav1.Co
 
 // letGo releases a deleted session whose host is proved gone, because no agent is
 // left to do it: its SessionHost does not exist, and has not for a while.
-func (r *sessionReconciler) letGo(ctx context.Context, obj sessionObject) (bool, time.Duration, error) {
+func (r *sessionReconciler) letGo(ctx context.Context, obj kinds.Session) (bool, time.Duration, error) {
 	deleted := obj.GetDeletionTimestamp()
 	if deleted == nil || !controllerutil.ContainsFinalizer(obj, api.SessionFinalizer) {
 		return deleted != nil && len(obj.GetFinalizers()) == 0, 0, nil
@@ -125,7 +126,7 @@ func (r *sessionReconciler) letGo(ctx context.Context, obj sessionObject) (bool,
 }
 
 // hostAvailable repeats what is known of the host.
-func (r *sessionReconciler) hostAvailable(ctx context.Context, obj sessionObject) (bool, time.Duration, error) {
+func (r *sessionReconciler) hostAvailable(ctx context.Context, obj kinds.Session) (bool, time.Duration, error) {
 	name := obj.Placement().HostName
 	if name == "" {
 		r.set(obj, api.ConditionHostAvailable, metav1.ConditionUnknown, api.ReasonNotBound, "the session is not bound to a host")
@@ -150,7 +151,7 @@ func (r *sessionReconciler) hostAvailable(ctx context.Context, obj sessionObject
 
 // summarise writes Ready and, once the agent has seen the newest spec, the observed
 // generation.
-func (r *sessionReconciler) summarise(_ context.Context, obj sessionObject) (bool, time.Duration, error) {
+func (r *sessionReconciler) summarise(_ context.Context, obj kinds.Session) (bool, time.Duration, error) {
 	if w, ok := obj.(*api.WorkItemSession); ok {
 		w.Status.Item = session.RefOf(w).String()
 	}

@@ -27,6 +27,7 @@ import (
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/controllers/internal/apply"
+	"github.com/theloop-dev/the-loop/controllers/internal/kinds"
 )
 
 // workers is how many objects of one kind are worked on at a time.
@@ -61,9 +62,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager) error {
 		return fmt.Errorf("indexing: %w", err)
 	}
 	placing := &sync.Mutex{}
-	for _, k := range kinds {
+	for _, k := range kinds.All {
 		if err := setupSessions(mgr, k, placing); err != nil {
-			return fmt.Errorf("setting up the reconciler of %s: %w", k.kind, err)
+			return fmt.Errorf("setting up the reconciler of %s: %w", k.Name, err)
 		}
 	}
 	if err := setupHosts(mgr); err != nil {
@@ -75,28 +76,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// sessionObject is a session of either kind.
-type sessionObject interface {
-	client.Object
-	api.HostedSession
-}
-
-// kindSetup is what differs between the two kinds of session.
-type kindSetup struct {
-	kind  string
-	fresh func() sessionObject
-	list  func() client.ObjectList
-}
-
-var kinds = []kindSetup{
-	{api.KindStandingSession, func() sessionObject { return &api.StandingSession{} }, func() client.ObjectList { return &api.StandingSessionList{} }},
-	{api.KindWorkItemSession, func() sessionObject { return &api.WorkItemSession{} }, func() client.ObjectList { return &api.WorkItemSessionList{} }},
-}
-
 func indexFields(ctx context.Context, mgr ctrl.Manager) error {
-	for _, k := range kinds {
-		byHost := func(o client.Object) []string { return []string{o.(sessionObject).Placement().HostName} }
-		if err := mgr.GetFieldIndexer().IndexField(ctx, k.fresh(), hostIndex, byHost); err != nil {
+	for _, k := range kinds.All {
+		byHost := func(o client.Object) []string { return []string{o.(kinds.Session).Placement().HostName} }
+		if err := mgr.GetFieldIndexer().IndexField(ctx, k.New(), hostIndex, byHost); err != nil {
 			return err
 		}
 	}
@@ -107,10 +90,10 @@ func indexFields(ctx context.Context, mgr ctrl.Manager) error {
 	return mgr.GetFieldIndexer().IndexField(ctx, &api.SessionMessage{}, sessionIndex, bySession)
 }
 
-func setupSessions(mgr ctrl.Manager, k kindSetup, placing *sync.Mutex) error {
-	r := &sessionReconciler{client: mgr.GetClient(), reader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("theloop-controller"), clock: clock.RealClock{}, fresh: k.fresh, placing: placing}
-	return ctrl.NewControllerManagedBy(mgr).Named("hub-"+strings.ToLower(k.kind)).
-		For(k.fresh()).
+func setupSessions(mgr ctrl.Manager, k kinds.Kind, placing *sync.Mutex) error {
+	r := &sessionReconciler{client: mgr.GetClient(), reader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("theloop-controller"), clock: clock.RealClock{}, fresh: k.New, placing: placing}
+	return ctrl.NewControllerManagedBy(mgr).Named("hub-"+strings.ToLower(k.Name)).
+		For(k.New()).
 		Watches(&api.SessionHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost(k)), builder.WithPredicates(hostChanged{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: apply.RateLimiter()}).
 		Complete(r)
@@ -118,7 +101,7 @@ func setupSessions(mgr ctrl.Manager, k kindSetup, placing *sync.Mutex) error {
 
 // ofHost names the sessions that a change of a host concerns: its own, and those that
 // have none.
-func (r *sessionReconciler) ofHost(k kindSetup) handler.MapFunc {
+func (r *sessionReconciler) ofHost(k kinds.Kind) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		var out []reconcile.Request
 		for _, host := range []string{o.GetName(), ""} {
@@ -135,23 +118,10 @@ func (r *sessionReconciler) ofHost(k kindSetup) handler.MapFunc {
 }
 
 // sessionsOn names the sessions of one kind bound to a host.
-func sessionsOn(ctx context.Context, c client.Client, k kindSetup, host string) ([]types.NamespacedName, error) {
-	list := k.list()
-	if err := c.List(ctx, list, client.MatchingFields{hostIndex: host}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
-	}
+func sessionsOn(ctx context.Context, c client.Client, k kinds.Kind, host string) ([]types.NamespacedName, error) {
 	var out []types.NamespacedName
-	switch l := list.(type) {
-	case *api.StandingSessionList:
-		for i := range l.Items {
-			out = append(out, client.ObjectKeyFromObject(&l.Items[i]))
-		}
-	case *api.WorkItemSessionList:
-		for i := range l.Items {
-			out = append(out, client.ObjectKeyFromObject(&l.Items[i]))
-		}
-	}
-	return out, nil
+	err := k.Each(ctx, c, func(o kinds.Session) { out = append(out, client.ObjectKeyFromObject(o)) }, client.MatchingFields{hostIndex: host})
+	return out, err
 }
 
 // hostChanged passes what sessions depend on: that a host is there, its spec, its

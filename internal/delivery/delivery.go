@@ -27,7 +27,7 @@ type Request struct {
 	Text string
 	// Digest of Text, see hook.Digest.
 	Digest string
-	// Since is when the delivery was begun: evidence is not older.
+	// Since is when the delivery was first begun: evidence is not older.
 	Since time.Time
 	// Begin is called right before the text is typed, and keeps it from being typed by an
 	// error. nil is no call.
@@ -96,16 +96,7 @@ func Advance(ctx context.Context, term Terminal, r Request, now time.Time) (Step
 		return step, nil
 	}
 	if r.unpasted() {
-		if why := Closed(r); why != "" {
-			step.Phase, step.Detail = Held, why
-			return step, nil
-		}
-		if r.Begin != nil {
-			if err := r.Begin(); err != nil {
-				return step, err
-			}
-		}
-		if done, err := r.paste(ctx, term, now, &step); !done || err != nil {
+		if done, err := r.open(ctx, term, now, &step); !done || err != nil {
 			return step, err
 		}
 	}
@@ -158,6 +149,20 @@ const (
 	inputOff = "the pane takes no input (tmux select-pane -e turns it on)"
 	dialog   = "a dialog of the harness waits for a person: "
 )
+
+// open passes the gate and pastes.
+func (r Request) open(ctx context.Context, term Terminal, now time.Time, step *Step) (bool, error) {
+	if why := Closed(r); why != "" {
+		step.Phase, step.Detail = Held, why
+		return false, nil
+	}
+	if r.Begin != nil {
+		if err := r.Begin(); err != nil {
+			return false, err
+		}
+	}
+	return r.paste(ctx, term, now, step)
+}
 
 func (r Request) paste(ctx context.Context, term Terminal, now time.Time, step *Step) (bool, error) {
 	res, err := term.Paste(ctx, r.Target, r.ID, []byte(r.Text))

@@ -19,9 +19,11 @@ import (
 const (
 	// maxConfigFile bounds what is read of a config file, in bytes.
 	maxConfigFile = 64 << 20
-	// configPatience bounds for how long a write is tried against writers that keep
-	// coming in between.
+	// configPatience is for how long, and configAttempts how often at least, a write is
+	// tried against writers that keep coming in between. On a busy disk one attempt can
+	// take a second, most of it in waiting for our own other processes.
 	configPatience = 15 * time.Second
+	configAttempts = 30
 	// configSynced is how many attempts bring the new file onto the disk before it takes
 	// the old one's place. On a busy disk that is slow enough for others to come in
 	// between each time, so later attempts do it directly afterwards.
@@ -77,7 +79,7 @@ func (c *configFile) apply(ctx context.Context, edits []configEdit) (applied []s
 		return nil, err
 	}
 	end := time.Now().Add(configPatience)
-	for attempt := 0; time.Now().Before(end); attempt++ {
+	for attempt := 0; attempt < configAttempts || time.Now().Before(end); attempt++ {
 		did, err := c.once(ctx, path, edits, attempt < configSynced)
 		wait := configPoll
 		switch {

@@ -77,6 +77,11 @@ func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error
 	if plan.ResumeFailed {
 		t.Store.Event(true, "ResumeFailed", "the conversation "+t.status.ConversationID+" could not be continued; a fresh one is begun")
 	}
+	if plan.Mode == api.LaunchResume && !plan.Intended {
+		t.mem.cutOff++
+	} else if plan.Mode == api.LaunchFresh {
+		t.mem.cutOff = 0
+	}
 	before := t.status.DeepCopy()
 	boot, problem := t.intend(ctx, plan)
 	var cmd launch.File

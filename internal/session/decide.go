@@ -100,8 +100,12 @@ type Input struct {
 	// Resume is what is known of the newest launch's resume.
 	Resume Resume
 	// ResumeRefuted: the harness that was to resume ended by itself with an exit status,
-	// so that the conversation cannot be continued.
+	// so that the conversation cannot be continued. It stays so until the next launch,
+	// also when the dead terminal session has been cleared.
 	ResumeRefuted bool
+	// Dying: the terminal of our harness is closed, and its process has not been seen to
+	// end yet: how it ended is not known.
+	Dying bool
 	// ProbeUntil is when a pending resume without evidence counts as proved.
 	ProbeUntil time.Time
 	// BackoffUntil is the earliest time of the next automatic start.
@@ -208,6 +212,9 @@ type Plan struct {
 // unknownRequeue is how soon an unanswered question is put again.
 const unknownRequeue = 5 * time.Second
 
+// clockJump is what two readings of a clock may differ by without a jump.
+const clockJump = 2 * time.Second
+
 // killRequeue is how soon a killed process is looked for again.
 const killRequeue = 500 * time.Millisecond
 
@@ -241,6 +248,9 @@ func Decide(in Input) Plan {
 func (in Input) stop() Plan {
 	switch in.Holder {
 	case HolderLiveOurs:
+		if in.adoptFirst() {
+			return in.act(ActionAdopt, api.ReasonStopping, "a live session of ours is taken into the record to be ended")
+		}
 		if in.KeepSession && !in.KillHarness && in.StopRequested.IsZero() {
 			return in.closed("the terminal session is retained with its harness running, as the class says")
 		}
@@ -285,6 +295,9 @@ func (in Input) cleanUp() Plan {
 	}
 	switch in.Holder {
 	case HolderLiveOurs:
+		if in.adoptFirst() {
+			return in.act(ActionAdopt, api.ReasonStopping, "a live session of ours is taken into the record to be ended")
+		}
 		return in.terminate("the harness is being ended")
 	case HolderShared, HolderDeadOurs:
 		return in.act(ActionKillSession, api.ReasonStopping, "closing the terminal session")
@@ -305,6 +318,9 @@ func (in Input) cleanUp() Plan {
 func (in Input) run() Plan {
 	if in.Holder == HolderLiveOurs {
 		return in.live()
+	}
+	if in.Holder == HolderDeadOurs && in.Dying {
+		return in.wait(api.ReasonExited, "the harness is ending", killRequeue)
 	}
 	if len(in.Gates) > 0 {
 		return in.wait(api.ReasonGated, fmt.Sprintf("not started while spec.startGates holds %v", in.Gates), 0)
@@ -467,13 +483,18 @@ func (in Input) refuted() bool {
 	return in.Resume == ResumePending && in.ResumeRefuted && in.StopRequested.IsZero() && !in.Closed
 }
 
-// terminate asks the harness to end, waits for the grace period, then kills it.
+// adoptFirst reports that a live session is to be taken into the record before it is
+// ended: one that lost its stamp cannot be ended without it.
+func (in Input) adoptFirst() bool { return in.Unrecorded && in.StopRequested.IsZero() }
+
+// terminate asks the harness to end, waits for the grace period, then kills it. Where
+// the clock jumped back behind the asking, it asks again: the grace must not be as
+// long as the jump.
 func (in Input) terminate(why string) Plan {
-	if in.StopRequested.IsZero() {
+	if in.StopRequested.IsZero() || in.StopRequested.Sub(in.Now) > clockJump {
 		return in.act(ActionTerminate, api.ReasonStopping, why)
 	}
-	// A clock that jumped back must not lengthen the grace.
-	if left := min(in.Grace, until(in.Now, in.StopRequested.Add(in.Grace))); left > 0 {
+	if left := until(in.Now, in.StopRequested.Add(in.Grace)); left > 0 {
 		return in.wait(api.ReasonStopping, why+"; it is killed at "+in.StopRequested.Add(in.Grace).UTC().Format(time.RFC3339), left)
 	}
 	p := in.act(ActionKill, api.ReasonStopping, why+"; it did not end by itself")

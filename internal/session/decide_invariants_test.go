@@ -67,7 +67,14 @@ func failed(in *input) bool {
 
 func messageWaits(in *input) bool { return in.MessageDue && in.Delivery == api.DeliveryPolicyDeliver }
 
+// dying reports that it is not known yet how our harness ended.
+func dying(in *input) bool { return in.Holder == session.HolderDeadOurs && in.Dying }
+
 func waiting(until time.Time) bool { return until.After(now) }
+
+// jumped reports that the clock went back behind the moment in which our harness was
+// asked to end.
+func jumped(in *input) bool { return in.StopRequested.After(now) }
 
 // terminating reports whether our live harness is on its way out.
 func terminating(in *input) bool {
@@ -81,8 +88,10 @@ var safety = []invariant{
 	must("an unknown desired state gets no action", func(in *input, _ *plan) bool { return in.Desired == "Levitating" }, does(session.ActionNone)),
 	must("only our own is asked to end, killed or closed", does(session.ActionTerminate, session.ActionKill, session.ActionKillSession),
 		func(in *input, _ *plan) bool { return in.Holder.Ours() }),
-	must("only a live harness is asked to end, and once", does(session.ActionTerminate),
-		func(in *input, _ *plan) bool { return in.Holder == session.HolderLiveOurs && in.StopRequested.IsZero() }),
+	must("only a live harness is asked to end, and once but for a jump of the clock", does(session.ActionTerminate),
+		func(in *input, _ *plan) bool {
+			return in.Holder == session.HolderLiveOurs && (in.StopRequested.IsZero() || jumped(in))
+		}),
 	must("R13: only a live harness is killed, and only after the grace", does(session.ActionKill),
 		func(in *input, _ *plan) bool {
 			return in.Holder == session.HolderLiveOurs && !in.StopRequested.IsZero() && !now.Before(in.StopRequested.Add(in.Grace))
@@ -130,12 +139,12 @@ var safety = []invariant{
 		}, does(session.ActionNone, session.ActionAdopt)),
 	must("what could not be started again is not ended to be started anew",
 		func(in *input, p *plan) bool {
-			return running(in) && in.Obstacle != nil && p.Action == session.ActionTerminate
+			return running(in) && in.Obstacle != nil && p.Action == session.ActionTerminate && !jumped(in)
 		},
 		func(*input, *plan) bool { return false }),
 	must("a draft is not ended by changed arguments",
 		func(in *input, p *plan) bool {
-			return running(in) && in.Draft && !in.RestartRequested && p.Action == session.ActionTerminate
+			return running(in) && in.Draft && !in.RestartRequested && p.Action == session.ActionTerminate && !jumped(in)
 		}, func(*input, *plan) bool { return false }),
 }
 
@@ -157,11 +166,16 @@ var starting = []invariant{
 		func(in *input, _ *plan) bool {
 			return running(in) && waiting(in.BackoffUntil) && !wantedAnew(in) && in.Holder != session.HolderLiveOurs
 		}, does(session.ActionNone)),
-	must("a conversation is resumed only where that is possible, or already intended",
-		func(in *input, p *plan) bool { return p.Action == session.ActionSpawn && p.Mode == api.LaunchResume },
+	must("R09: a conversation is resumed only where that is possible, also when it was intended before",
+		func(_ *input, p *plan) bool { return p.Mode == api.LaunchResume },
+		func(in *input, p *plan) bool { return in.CanResume && !p.NewConversation }),
+	must("C021: an intent is carried out as it was recorded",
+		func(_ *input, p *plan) bool { return p.Intended },
+		func(in *input, p *plan) bool { return in.Intended && p.Mode == in.IntendedMode && !p.NewConversation }),
+	must("C021: an intent is carried out wherever it can be",
 		func(in *input, p *plan) bool {
-			return in.CanResume && !p.NewConversation || in.Intended && in.IntendedMode == api.LaunchResume
-		}),
+			return p.Action == session.ActionSpawn && in.Intended && (in.IntendedMode == api.LaunchFresh || in.CanResume)
+		}, func(_ *input, p *plan) bool { return p.Intended }),
 	must("a start has a mode, and nothing else has one", always,
 		func(_ *input, p *plan) bool {
 			if p.Action != session.ActionSpawn {
@@ -171,7 +185,7 @@ var starting = []invariant{
 		}),
 	must("a fresh start has a new conversation, but for one that was intended before",
 		func(in *input, p *plan) bool {
-			return p.Action == session.ActionSpawn && p.Mode == api.LaunchFresh && !in.Intended
+			return p.Action == session.ActionSpawn && p.Mode == api.LaunchFresh && !p.Intended
 		}, func(_ *input, p *plan) bool { return p.NewConversation }),
 	must("R09, C166: what ran before goes on where it can",
 		func(in *input, p *plan) bool {
@@ -216,7 +230,7 @@ var messages = []invariant{
 		}),
 	must("C179: a dead session that is not started by itself refuses them, whatever occupies its name",
 		func(in *input, _ *plan) bool {
-			return running(in) && in.Restart == api.RestartPolicyNever && !wantedAnew(in) && in.Holder != session.HolderLiveOurs &&
+			return running(in) && in.Restart == api.RestartPolicyNever && !wantedAnew(in) && in.Holder != session.HolderLiveOurs && !dying(in) &&
 				in.Holder != session.HolderUnknown && len(in.Gates) == 0 && in.Delivery != api.DeliveryPolicyDrop && !in.Paused
 		}, func(_ *input, p *plan) bool { return p.Messages == session.MessagesRefuse }),
 	must("messages are dropped by the policy alone, and always",
@@ -269,10 +283,12 @@ var ending = []invariant{
 		func(in *input, _ *plan) bool { return in.Closed && !in.Started && !in.Intended && !in.Holder.Ours() }),
 	must("a stop is recorded once", does(session.ActionClose),
 		func(in *input, _ *plan) bool { return in.Desired == session.DesiredStopped && !in.Closed }),
-	must("only what lives and is wanted is taken into the record", does(session.ActionAdopt),
+	must("only what lives and is not known, or is wanted again, is taken into the record", does(session.ActionAdopt),
 		func(in *input, _ *plan) bool {
-			return running(in) && in.Holder == session.HolderLiveOurs && (in.Unrecorded || in.Closed)
+			return in.Holder == session.HolderLiveOurs && (in.Unrecorded || running(in) && in.Closed)
 		}),
+	must("what is not in the record is not ended: without its stamp it could not be", does(session.ActionTerminate),
+		func(in *input, _ *plan) bool { return !in.Unrecorded || jumped(in) }),
 }
 
 var telling = []invariant{
@@ -304,8 +320,12 @@ var returning = []invariant{
 	must("no wait is negative", always, func(_ *input, p *plan) bool { return p.Requeue >= 0 }),
 	must("the end of the grace is waited for",
 		func(in *input, p *plan) bool {
-			return p.Action == session.ActionNone && !in.Paused && terminating(in) && waiting(in.StopRequested.Add(in.Grace)) && in.Desired != "Levitating"
+			return p.Action == session.ActionNone && !in.Paused && terminating(in) && !jumped(in) && waiting(in.StopRequested.Add(in.Grace)) && in.Desired != "Levitating"
 		}, func(in *input, p *plan) bool { return p.Requeue == in.StopRequested.Add(in.Grace).Sub(now) }),
+	must("T36: a clock that jumps back makes no grace longer", does(session.ActionNone),
+		func(in *input, p *plan) bool {
+			return p.Reason != api.ReasonStopping || p.Requeue <= max(in.Grace, 5*time.Second)
+		}),
 	must("after a kill it is looked at again soon", does(session.ActionKill),
 		func(_ *input, p *plan) bool { return p.Requeue > 0 && p.Requeue <= time.Second }),
 	must("the end of a resume's probe is waited for",
@@ -317,6 +337,9 @@ var returning = []invariant{
 		func(in *input, p *plan) bool {
 			return p.Action == session.ActionNone && p.Requeue == in.BackoffUntil.Sub(now) && p.Requeue > 0
 		}),
+	must("T32: nothing is cleared before it is known how a harness ended, and that is looked for again",
+		func(in *input, _ *plan) bool { return running(in) && dying(in) && !in.Paused },
+		func(_ *input, p *plan) bool { return p.Action == session.ActionNone && p.Requeue > 0 }),
 	must("tmux is asked again", func(in *input, p *plan) bool { return p.Reason == api.ReasonTmuxUnknown },
 		func(_ *input, p *plan) bool { return p.Requeue > 0 }),
 	must("what is in the way is looked at again", func(_ *input, p *plan) bool { return p.Reason == "InTheWay" },

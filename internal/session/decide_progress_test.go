@@ -52,8 +52,8 @@ const (
 
 // ended are the ways in which a live harness can end.
 func (s state) ended() []state {
-	s = s.cleared(dUnrecorded, dDraft, dArgsDiffer, dClearFailed).with(dBackoff, ahead)
-	return []state{s.held(session.HolderDeadOurs), s.held(session.HolderAbsent), s.held(session.HolderShared)}
+	s = s.cleared(dUnrecorded, dDraft, dArgsDiffer, dClearFailed, dDying).with(dBackoff, ahead)
+	return []state{s.held(session.HolderDeadOurs), s.held(session.HolderDeadOurs).with(dDying, 1), s.held(session.HolderAbsent), s.held(session.HolderShared)}
 }
 
 // next are the states that a plan leads to; none when the object is gone.
@@ -115,7 +115,7 @@ func (s state) rest(p plan) []state {
 	}
 	live, out := s.holder() == session.HolderLiveOurs, []state(nil)
 	if p.Requeue > 0 {
-		s = s.cleared(dEndpointsLeft)
+		s = s.cleared(dEndpointsLeft, dDying)
 		if s.point[dBackoff] == ahead {
 			s = s.with(dBackoff, reached)
 		}

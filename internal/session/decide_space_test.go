@@ -45,6 +45,7 @@ const (
 	dSwept
 	dEndpointsLeft
 	dMessageDue
+	dDying
 	dCount
 )
 
@@ -68,8 +69,8 @@ var (
 	obstacle = &session.Obstacle{Reason: "InTheWay", Message: "in the way"}
 
 	// asked are the times at which a harness was asked to end: its grace runs, ends now,
-	// is over.
-	asked = []time.Time{now.Add(-time.Second), now.Add(-grace), now.Add(-time.Hour)}
+	// is over; or the clock has jumped back since.
+	asked = []time.Time{now.Add(-time.Second), now.Add(-grace), now.Add(-time.Hour), now.Add(time.Hour)}
 	// deadlines are the positions of now to a deadline: none, before, at, after it.
 	deadlines = []time.Time{{}, now.Add(7 * time.Second), now, now.Add(-time.Hour)}
 )
@@ -84,10 +85,10 @@ var dimensions = [dCount]dimension{
 	dDesired: {"desired", 5}, dHolder: {"holder", 9}, dPaused: {"paused", 2}, dGates: {"gates", 2}, dDelivery: {"delivery", 3},
 	dRestart: {"restart", 3}, dRestartRequested: {"restartRequested", 2}, dObstacle: {"obstacle", 2}, dKeepSession: {"keepSession", 2},
 	dKillHarness: {"killHarness", 2}, dCanResume: {"canResume", 2}, dStarted: {"started", 2}, dRegistered: {"registered", 2},
-	dIntended: {"intended", 3}, dUnrecorded: {"unrecorded", 2}, dClosed: {"closed", 2}, dAsked: {"stopRequested", 2}, dGrace: {"grace", 3},
+	dIntended: {"intended", 3}, dUnrecorded: {"unrecorded", 2}, dClosed: {"closed", 2}, dAsked: {"stopRequested", 2}, dGrace: {"grace", 4},
 	dResume: {"resume", 4}, dProbe: {"probe", 4}, dBackoff: {"backoff", 4}, dArgsDiffer: {"argsDiffer", 2}, dDraft: {"draft", 2},
 	dOccupantKnown: {"occupantKnown", 2}, dClearFailed: {"clearFailed", 2}, dSwept: {"swept", 2}, dEndpointsLeft: {"endpointsLeft", 2},
-	dMessageDue: {"messageDue", 2},
+	dMessageDue: {"messageDue", 2}, dDying: {"dying", 2},
 }
 
 // point is one combination of all inputs.
@@ -105,7 +106,8 @@ func (p point) in() session.Input {
 		Closed: p[dClosed] == 1, Resume: resumes[p[dResume]], ResumeRefuted: p[dResume] == resumeRefuted, ProbeUntil: deadlines[p[dProbe]], BackoffUntil: deadlines[p[dBackoff]],
 		ArgsDiffer: p[dArgsDiffer] == 1, Draft: p[dDraft] == 1, HolderDetail: "somebody", OccupantKnown: p[dOccupantKnown] == 1,
 		ClearFailed: p[dClearFailed] == 1, Swept: p[dSwept] == 1, EndpointsLeft: p[dEndpointsLeft] == 1, MessageDue: p[dMessageDue] == 1,
-		Now: now,
+		Dying: p[dDying] == 1,
+		Now:   now,
 	}
 	if p[dGates] == 1 {
 		in.Gates = gates
@@ -149,8 +151,9 @@ type space struct {
 	varies  []int
 	// fixed are values that all points of the space have.
 	fixed map[int]uint8
-	// ungated: all points are without gates.
-	ungated bool
+	// quiet are dimensions that make a difference and have no value here but the quiet one:
+	// other spaces have the others.
+	quiet []int
 	// repeats is how often each point is tried with other values of what makes no
 	// difference; 0 is once.
 	repeats int
@@ -160,6 +163,9 @@ type space struct {
 var notLive = []int{
 	dRegistered, dStarted, dIntended, dClosed, dRestartRequested, dAsked, dResume, dRestart, dBackoff, dMessageDue, dDelivery, dObstacle,
 }
+
+// notHere are what the spaces of sessions that do not live leave to two others.
+var notHere = []int{dGates, dDying}
 
 func plus(a []int, b ...int) []int { return append(a[:len(a):len(a)], b...) }
 
@@ -171,18 +177,19 @@ var spaces = []space{
 	{name: "tmux unknown", desired: desires, holders: only(session.HolderUnknown), repeats: 2000},
 	{name: "a state of a newer version", desired: desires[4:], holders: holders, repeats: 200},
 	{name: "stopped or deleted", desired: desires[1:4:4], holders: holders,
-		varies: []int{dKeepSession, dKillHarness, dAsked, dGrace, dStarted, dIntended, dSwept, dClosed, dEndpointsLeft}, repeats: 3},
+		varies: []int{dKeepSession, dKillHarness, dAsked, dGrace, dStarted, dIntended, dSwept, dClosed, dEndpointsLeft, dUnrecorded}, repeats: 3},
 	{name: "running and live", desired: desires[:1], holders: only(session.HolderLiveOurs),
 		varies: []int{dGates, dAsked, dGrace, dClosed, dUnrecorded, dRestartRequested, dObstacle, dResume, dProbe, dDelivery, dMessageDue, dArgsDiffer, dDraft}, repeats: 2},
 	{name: "running, not live and gated", desired: desires[:1], holders: only(session.HolderAbsent, session.HolderShared, session.HolderDeadOurs,
 		session.HolderLiveOther, session.HolderDeadOther, session.HolderLiveForeign, session.HolderDeadForeign),
-		varies: []int{dDelivery, dMessageDue}, fixed: map[int]uint8{dGates: 1}, repeats: 2000},
-	// No gates from here on.
-	{name: "running and absent", desired: desires[:1], ungated: true, holders: only(session.HolderAbsent), varies: plus(notLive, dSwept, dCanResume)},
-	{name: "running and dead", desired: desires[:1], ungated: true, holders: only(session.HolderDeadOurs), varies: plus(notLive, dSwept, dClearFailed)},
-	{name: "running and occupied by a dead other", desired: desires[:1], ungated: true, holders: only(session.HolderDeadOther), varies: plus(notLive, dOccupantKnown, dClearFailed)},
-	{name: "running and occupied by a dead stranger", desired: desires[:1], ungated: true, holders: only(session.HolderDeadForeign), varies: plus(notLive, dClearFailed)},
-	{name: "running and occupied by the living", desired: desires[:1], ungated: true,
+		varies: []int{dDelivery, dMessageDue}, fixed: map[int]uint8{dGates: 1}, quiet: []int{dDying}, repeats: 2000},
+	{name: "running and dying", desired: desires[:1], holders: only(session.HolderDeadOurs),
+		varies: []int{dDelivery, dMessageDue}, fixed: map[int]uint8{dDying: 1}, repeats: 2000},
+	{name: "running and absent", desired: desires[:1], quiet: notHere, holders: only(session.HolderAbsent), varies: plus(notLive, dSwept, dCanResume)},
+	{name: "running and dead", desired: desires[:1], quiet: notHere, holders: only(session.HolderDeadOurs), varies: plus(notLive, dSwept, dClearFailed)},
+	{name: "running and occupied by a dead other", desired: desires[:1], quiet: notHere, holders: only(session.HolderDeadOther), varies: plus(notLive, dOccupantKnown, dClearFailed)},
+	{name: "running and occupied by a dead stranger", desired: desires[:1], quiet: notHere, holders: only(session.HolderDeadForeign), varies: plus(notLive, dClearFailed)},
+	{name: "running and occupied by the living", desired: desires[:1], quiet: notHere,
 		holders: only(session.HolderShared, session.HolderLiveOther, session.HolderLiveForeign), varies: notLive},
 }
 
@@ -222,7 +229,7 @@ func (s space) step(p *point) bool {
 // scrambled gives what makes no difference in this space other values.
 func (s space) scrambled(p point, random *uint64) point {
 	for d := dHolder + 1; d < dCount; d++ {
-		if _, fixed := s.fixed[d]; fixed || d == dPaused || d == dGates && s.ungated || contains(s.varies, d) {
+		if _, fixed := s.fixed[d]; fixed || d == dPaused || contains(s.quiet, d) || contains(s.varies, d) {
 			continue
 		}
 		*random ^= *random << 13

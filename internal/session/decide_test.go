@@ -123,11 +123,15 @@ var _ = DescribeTable("Decide, row by row of the table of the design", func(in i
 	Entry("lifecycle row Running, verifying a resume, before the probe time: nothing is typed", given(live, due, pending, probed(time.Second)), session.ActionNone, api.ReasonStarting),
 	Entry("lifecycle row Running, verifying a resume, with evidence to come: nothing is typed", given(live, due, pending), session.ActionNone, api.ReasonStarting),
 	Entry("lifecycle row Running, verifying a resume, LiveOurs after the probe time: proved", given(live, due, pending, probed(0)), session.ActionDeliver, api.ReasonRunning),
+	Entry("T32: Running, dead, and not yet known how it ended: nothing is cleared", given(started, swept, due, refuted, func(in *input) { in.Holder, in.Dying = session.HolderDeadOurs, true }), session.ActionNone, api.ReasonExited),
 	Entry("lifecycle row Running, verifying a resume, dead: a fresh one (C167)", given(started, swept, refuted), session.ActionSpawn, api.ReasonStarting),
 
 	Entry("lifecycle row Stopped, LiveOurs: terminate (C172)", given(live, wants(session.DesiredStopped)), session.ActionTerminate, api.ReasonStopping),
 	Entry("lifecycle row Stopped, LiveOurs: the grace runs", given(live, wants(session.DesiredStopped), askedToEnd(time.Second)), session.ActionNone, api.ReasonStopping),
 	Entry("lifecycle row Stopped, LiveOurs: KILL by requeue", given(live, wants(session.DesiredStopped), askedToEnd(grace)), session.ActionKill, api.ReasonStopping),
+	Entry("lifecycle row Stopped, LiveOurs that the record does not know: stamped and recorded first", given(live, wants(session.DesiredStopped), func(in *input) { in.Unrecorded = true }), session.ActionAdopt, api.ReasonStopping),
+	Entry("lifecycle row Stopped, LiveOurs, and the clock jumped back: asked again (T36)", given(live, wants(session.DesiredStopped), askedToEnd(-time.Hour)), session.ActionTerminate, api.ReasonStopping),
+	Entry("lifecycle row Stopped, LiveOurs, and two readings of the clock differ a little", given(live, wants(session.DesiredStopped), askedToEnd(-time.Second)), session.ActionNone, api.ReasonStopping),
 	Entry("lifecycle row Stopped, ended: sweep", given(started, holds(session.HolderDeadOurs), wants(session.DesiredStopped)), session.ActionSweep, api.ReasonStopping),
 	Entry("lifecycle row Stopped, ended: retained by policy", given(started, swept, holds(session.HolderDeadOurs), wants(session.DesiredStopped)), session.ActionClose, api.ReasonStopped),
 	Entry("lifecycle row Stopped, ended: closed by policy",
@@ -140,6 +144,7 @@ var _ = DescribeTable("Decide, row by row of the table of the design", func(in i
 	Entry("lifecycle row Stopped with its harness running, and wanted again: taken back", given(live, closed), session.ActionAdopt, api.ReasonRunning),
 
 	Entry("lifecycle row CleanedUp, LiveOurs: terminate", given(live, wants(session.DesiredCleanedUp)), session.ActionTerminate, api.ReasonStopping),
+	Entry("lifecycle row CleanedUp, LiveOurs that the record does not know: stamped and recorded first", given(live, wants(session.DesiredCleanedUp), func(in *input) { in.Unrecorded = true }), session.ActionAdopt, api.ReasonStopping),
 	Entry("lifecycle row CleanedUp, ended: kill the session, whatever is to be kept", given(started, wants(session.DesiredCleanedUp), holds(session.HolderDeadOurs)), session.ActionKillSession, api.ReasonStopping),
 	Entry("lifecycle row CleanedUp, killed: sweep processes", given(started, wants(session.DesiredCleanedUp)), session.ActionSweep, api.ReasonStopping),
 	Entry("lifecycle row CleanedUp, swept: remove the checkout", given(started, swept, wants(session.DesiredCleanedUp)), session.ActionCleanUp, api.ReasonStopping),

@@ -295,6 +295,13 @@ func (t *turn) input() Input {
 	return in
 }
 
+// maxCutOff is how many resumes in a row may be cut off before a fresh conversation is
+// begun: something in the conversation itself may end the harness.
+const maxCutOff = 3
+
+// dyingFor is how long tmux may take to say how a harness ended. Some never tell.
+const dyingFor = 5 * time.Second
+
 // recordInto adds what the record and the hooks say of the launches.
 func (t *turn) recordInto(in *Input, resumeAllowed bool) {
 	st, ours := t.status, t.sight.Holder.Ours()
@@ -308,9 +315,16 @@ func (t *turn) recordInto(in *Input, resumeAllowed bool) {
 		if l.Mode == api.LaunchResume && (l.Confirmed || ours) {
 			in.Resume = t.resumeState()
 			p := t.sight.Pane
-			in.ResumeRefuted = t.sight.Holder == HolderDeadOurs && t.sight.Session.Generation == l.ID && p.ExitStatus != nil && p.ExitSignal == ""
+			if t.sight.Holder == HolderDeadOurs && t.sight.Session.Generation == l.ID && p.ExitStatus != nil && p.ExitSignal == "" {
+				t.mem.refuted = l.ID // remembered, because the dead terminal is cleared
+			}
+			in.ResumeRefuted = t.mem.refuted == l.ID || t.mem.cutOff >= maxCutOff
 		}
 	}
+	if in.Resume == ResumeProved {
+		t.mem.cutOff = 0
+	}
+	in.Dying = t.sight.Pane.Dying && t.now().Sub(t.mem.endedSince) < dyingFor
 	if in.Resume == ResumePending && !t.evidence() {
 		in.ProbeUntil = t.probeUntil()
 	}

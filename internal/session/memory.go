@@ -23,6 +23,10 @@ type memory struct {
 	failed  *Obstacle
 	retryAt time.Time
 	retries int
+	// refuted is the launch whose harness was to resume and ended by itself.
+	refuted string
+	// cutOff counts the resumes in a row that ended before they were proved.
+	cutOff int
 	// unknownSince is when tmux first did not answer.
 	unknownSince time.Time
 	// endedSince is when the harness was first seen to have ended.

@@ -2,6 +2,7 @@ package realharness
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -102,6 +103,20 @@ func (h *host) report(ctx context.Context) {
 	for _, s := range snap.Sessions {
 		if s.UID != "" {
 			AddReportEntry("screen of "+s.Name, h.screen(s.Name))
+		}
+	}
+	for _, pattern := range []string{"agent/*/*/*.jsonl", "agent/*/*.jsonl", "config/sessions/*.json"} {
+		files, _ := filepath.Glob(filepath.Join(h.dir, pattern))
+		for _, f := range files {
+			b, _ := os.ReadFile(f)
+			AddReportEntry(f, string(b))
+		}
+	}
+	var messages api.SessionMessageList
+	if err := k8s.List(ctx, &messages, client.InNamespace(h.ns)); err == nil {
+		for _, m := range messages.Items {
+			b, _ := json.Marshal(m.Status)
+			AddReportEntry("message "+m.Name, string(b))
 		}
 	}
 	for _, e := range model.Entries() {
