@@ -296,8 +296,8 @@ func cause(ctx context.Context) error {
 
 // ignoreStop makes no error of having been stopped.
 func ignoreStop(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }

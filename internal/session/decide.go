@@ -121,7 +121,7 @@ type Input struct {
 	HolderDetail string
 	// OccupantKnown: a Dead- or LiveOther occupant belongs to an object of this host.
 	OccupantKnown bool
-	// ClearFailed: the dead occupant could not be cleared.
+	// ClearFailed: the dead occupant could not be cleared a moment ago.
 	ClearFailed bool
 	// Swept: no process of the session is left outside its terminal.
 	Swept bool
@@ -455,7 +455,7 @@ func (in Input) clear() Plan {
 		if in.HolderDetail != "" {
 			why += ": " + in.HolderDetail
 		}
-		return in.wait(api.ReasonOccupied, why, 0)
+		return in.wait(api.ReasonOccupied, why, unknownRequeue)
 	}
 	return in.act(ActionClear, api.ReasonStarting, "clearing the dead terminal session of this name")
 }

@@ -211,6 +211,7 @@ var _ = DescribeTable("Decide, what becomes of messages and when it is decided a
 	Entry("a resume's probe", given(live, due, pending, probed(2*time.Second)), session.MessagesWait, 2*time.Second, "resume"),
 	Entry("T37: the delay between starts", given(started, due, backoff(40*time.Second)), session.MessagesWait, 40*time.Second, "2030-01-02T12:00:40Z"),
 	Entry("C013: the remedy is named", given(due, holds(session.HolderLiveForeign)), session.MessagesWait, time.Duration(0), "tmux kill-session -t =x"),
+	Entry("C015: what could not be cleared is tried again, and not at once", given(due, holds(session.HolderDeadForeign), func(in *input) { in.ClearFailed = true }), session.MessagesWait, 5*time.Second, "could not be cleared"),
 	Entry("C012: what is in the way is looked at again", given(due, obstructed), session.MessagesWait, 5*time.Second, "claude is not on the host"),
 	Entry("a restart that has to wait is told, and looked at again", given(live, restart, obstructed), session.MessagesDeliver, 5*time.Second, "claude is not on the host"),
 )

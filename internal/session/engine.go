@@ -313,12 +313,7 @@ func (t *turn) recordInto(in *Input, resumeAllowed bool) {
 		in.Intended, in.IntendedMode = !l.Confirmed && !ours, l.Mode
 		in.Swept = t.mem.swept == l.ID
 		if l.Mode == api.LaunchResume && (l.Confirmed || ours) {
-			in.Resume = t.resumeState()
-			p := t.sight.Pane
-			if t.sight.Holder == HolderDeadOurs && t.sight.Session.Generation == l.ID && p.ExitStatus != nil && p.ExitSignal == "" {
-				t.mem.refuted = l.ID // remembered, because the dead terminal is cleared
-			}
-			in.ResumeRefuted = t.mem.refuted == l.ID || t.mem.cutOff >= maxCutOff
+			in.Resume, in.ResumeRefuted = t.resumeState(), t.resumeRefuted()
 		}
 	}
 	if in.Resume == ResumeProved {
@@ -393,6 +388,16 @@ func (t *turn) resumeState() Resume {
 		return ResumeProved
 	}
 	return ResumePending
+}
+
+// resumeRefuted reports that the newest launch, a resume, cannot be gone on with: its
+// harness ended by itself, or too many were cut off before it.
+func (t *turn) resumeRefuted() bool {
+	p, launch := t.sight.Pane, t.status.Launch.ID
+	if t.sight.Holder == HolderDeadOurs && t.sight.Session.Generation == launch && p.ExitStatus != nil && p.ExitSignal == "" {
+		t.mem.refuted = launch // remembered, because the dead terminal is cleared
+	}
+	return t.mem.refuted == launch || t.mem.cutOff >= maxCutOff
 }
 
 func (t *turn) probeUntil() time.Time {

@@ -65,7 +65,7 @@ var _ = with("AttachCommand", func(bin string) {
 			Skip("the socket directory of this machine is not private")
 		}
 		f := unstarted(bin, func(c *Config) { c.Socket = socket })
-		DeferCleanup(func() { _ = os.Remove(socket) })
+		DeferCleanup(os.Remove, f.socket)
 		f.epoch, err = f.Ensure(GinkgoT().Context())
 		Expect(err).NotTo(HaveOccurred())
 		f.spawn("a")
