@@ -48,6 +48,7 @@ func command() *cobra.Command {
 	f.StringVar(&o.Dir, "state-dir", "/var/lib/the-loop/agent", "the agent's own directory, absolute")
 	f.StringVar(&o.Shim, "shim", "", "path of loop-shim (default: beside this program, then on PATH)")
 	f.StringVar(&o.TmuxBinary, "tmux", "", "tmux to run (default: on PATH)")
+	f.StringSliceVar(&o.PassEnv, "pass-env", nil, "further variables of this environment that harnesses get, by name")
 	f.StringVar(&o.TmuxSocket, "tmux-socket", "the-loop", "name of the tmux server's socket, or its absolute path")
 	f.StringVar(&o.MetricsAddress, "metrics-address", "0", "address of the metrics, 0 for none")
 	f.StringVar(&o.HealthAddress, "health-address", "", "address of /healthz and /readyz, empty for none")

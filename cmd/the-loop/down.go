@@ -158,9 +158,6 @@ func (s state) owns(t tmux.Session) bool {
 // terminal.
 func endSession(ctx context.Context, server *tmux.Server, epoch tmux.Epoch, s tmux.Session, grace time.Duration) error {
 	target := tmux.Target{UID: s.UID, SessionID: s.ID, Epoch: epoch}
-	if len(s.Panes) > 0 {
-		target.PaneID = s.Panes[0].ID
-	}
 	if s.Live() {
 		if _, err := server.Signal(ctx, target, syscall.SIGTERM); err != nil {
 			return err

@@ -72,6 +72,7 @@ leaves the sessions running; the next "the-loop up" takes them over as they are.
 	f.DurationVar(&o.readyWithin, "ready-within", 2*time.Minute, "how long the sample may take to be ready")
 	f.StringVar(&o.agent.HostName, "host-name", "", "name of this host's SessionHost (default: the machine's host name)")
 	f.StringVar(&o.agent.TmuxBinary, "tmux", "", "tmux to run (default: on PATH)")
+	f.StringSliceVar(&o.agent.PassEnv, "pass-env", nil, "further variables of this environment that harnesses get, by name")
 	f.StringVar(&o.agent.TmuxSocket, "tmux-socket", "the-loop", "name of the tmux server's socket, or its absolute path")
 	f.StringVar(&o.agent.Shim, "shim", "", "path of loop-shim (default: beside this program, then on PATH)")
 	return cmd

@@ -25,8 +25,14 @@ func (claude) Traits() Traits {
 		Resumes:     true,
 		Evidence:    true,
 		ReadyWithin: time.Minute,
-		SubmitGap:   0,
+		// A dialog that opens is told by its hook within some 80 ms: the gap lets it be
+		// seen before the carriage return would answer it.
+		SubmitGap:   150 * time.Millisecond,
 		TakenWithin: 10 * time.Second,
+		Env: []string{
+			"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL",
+			"CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR",
+		},
 	}
 }
 

@@ -80,6 +80,9 @@ type Traits struct {
 	Evidence bool
 	// ReadyWithin bounds the wait for readiness before the session is called stuck.
 	ReadyWithin time.Duration
+	// Env names the variables by which the harness finds its account and its
+	// configuration: they are passed on from the operator's environment.
+	Env []string
 	// SubmitGap is the pause the harness needs between the paste and the carriage
 	// return.
 	SubmitGap time.Duration

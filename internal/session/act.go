@@ -83,6 +83,8 @@ func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error
 		t.mem.cutOff = 0
 	}
 	before := t.status.DeepCopy()
+	// Only a harness that ended by itself is slowed down.
+	t.byItself = before.StartedAt != nil && before.ClosedAt == nil && before.StopRequestedAt == nil && !plan.Restart
 	boot, problem := t.intend(ctx, plan)
 	var cmd launch.File
 	var promptFile string
@@ -211,6 +213,11 @@ func (t *turn) intend(ctx context.Context, plan Plan) (boot string, problem *Obs
 func (t *turn) command(boot string) (launch.File, string, error) {
 	st, l := t.status, t.launch
 	dir := t.sessionDir(t.Object.GetUID())
+	if l.makeDir {
+		if err := os.MkdirAll(l.dir, 0o700); err != nil {
+			return launch.File{}, "", fmt.Errorf("the working directory could not be made: %w", err)
+		}
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return launch.File{}, "", fmt.Errorf("the agent's state directory cannot be written: %w", err)
 	}
@@ -266,7 +273,7 @@ func (t *turn) create(ctx context.Context, f launch.File, plan Plan) (bool, time
 		return t.spawnFailed(err)
 	}
 	t.mem.failed, t.mem.retries = nil, 0
-	if t.status.StartedAt != nil && !plan.Restart {
+	if t.byItself {
 		t.Backoff.Next(string(obj.GetUID()), t.now())
 	}
 	t.status.PaneID, t.status.ServerEpoch = spawned.PaneID, spawned.Epoch.String()
@@ -302,7 +309,11 @@ func (t *turn) adopt(ctx context.Context) error {
 	if t.sight.Session.UID == "" {
 		// The record alone says that it is ours: say it on the thing itself again.
 		id := orElse(t.record().LaunchID, "adopted")
-		if _, err := t.Terminal.Stamp(ctx, t.target(), id); err != nil {
+		res, err := t.Terminal.Stamp(ctx, t.target(), id)
+		if err == nil && res.Outcome == tmux.Refused {
+			err = errors.New("refused: " + res.Detail)
+		}
+		if err != nil {
 			return t.fail("stamping the terminal", err)
 		}
 		t.sight.Session.Generation = id
@@ -366,17 +377,19 @@ func (t *turn) sweep(ctx context.Context) (bool, time.Duration, error) {
 	if len(ended) > 0 {
 		t.Log.Info("ended processes that the harness left behind", "pids", ended)
 	}
+	t.mem.swept = noLaunch
 	if t.status.Launch != nil {
 		t.mem.swept = t.status.Launch.ID
-		return true, 0, nil
 	}
-	t.status.Launch = &api.Launch{ID: orElse(t.sight.Session.Generation, "adopted"), Mode: api.LaunchFresh, Confirmed: true}
-	t.mem.swept = t.status.Launch.ID
 	return true, 0, nil
 }
 
 func (t *turn) killSession(ctx context.Context) (bool, time.Duration, error) {
-	if _, err := t.Terminal.KillSession(ctx, t.target()); err != nil {
+	res, err := t.Terminal.KillSession(ctx, t.target())
+	if err == nil && res.Outcome == tmux.Refused {
+		err = errors.New("refused: " + res.Detail)
+	}
+	if err != nil {
 		return false, time.Second, t.fail("closing the terminal session", err)
 	}
 	return true, 0, nil

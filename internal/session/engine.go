@@ -121,6 +121,8 @@ type turn struct {
 	obst    *Obstacle
 	state   harness.State
 	queue   []*api.SessionMessage
+	// byItself: the launch under way replaces a harness that ended by itself.
+	byItself bool
 }
 
 // maxSteps bounds the actions of one Reconcile; more wait for the next.
@@ -295,6 +297,9 @@ func (t *turn) input() Input {
 	return in
 }
 
+// noLaunch stands for the launch of a record that names none.
+const noLaunch = "none"
+
 // maxCutOff is how many resumes in a row may be cut off before a fresh conversation is
 // begun: something in the conversation itself may end the harness.
 const maxCutOff = 3
@@ -309,6 +314,7 @@ func (t *turn) recordInto(in *Input, resumeAllowed bool) {
 	if st.StopRequestedAt != nil {
 		in.StopRequested = st.StopRequestedAt.Time
 	}
+	in.Swept = t.mem.swept == noLaunch
 	if l := st.Launch; l != nil {
 		in.Intended, in.IntendedMode = !l.Confirmed && !ours, l.Mode
 		in.Swept = t.mem.swept == l.ID
@@ -327,7 +333,8 @@ func (t *turn) recordInto(in *Input, resumeAllowed bool) {
 		st.PaneID != t.sight.Pane.ID || st.ServerEpoch != t.snap.Epoch.String() || st.TmuxTarget != t.sight.Name)
 	if t.obst == nil {
 		in.CanResume = resumeAllowed && t.resumable() && (t.launch.adapter.Name() == st.Harness || st.Harness == "")
-		in.ArgsDiffer = t.launch.differs(st)
+		// A text that was pasted is brought to its end before the harness is.
+		in.ArgsDiffer = t.launch.differs(st) && t.mem.progress.Pasted.IsZero()
 	}
 	if !t.mem.endedSince.IsZero() {
 		// An entry that was quiet for long enough is forgotten.

@@ -21,6 +21,8 @@ type launchSpec struct {
 	effort  string
 	env     []string
 	dir     string
+	// makeDir: the directory is the session's own, and made by the start.
+	makeDir bool
 	custom  harness.CustomCommand
 	perms   harness.Permissions
 }
@@ -78,7 +80,7 @@ func (e *Engine) resolve(s *Subject) (launchSpec, *Obstacle) {
 	if l.binary, err = e.findBinary(h.Binary, adapter.Binary()); err != nil {
 		return l, &Obstacle{Reason: api.ReasonBinaryMissing, Message: fmt.Sprintf("harness %s of SessionClass %s: %v", h.Name, s.Class.Name, err)}
 	}
-	if l.dir, err = e.workingDirectory(s, w); err != nil {
+	if l.dir, l.makeDir, err = e.workingDirectory(s, w); err != nil {
 		return l, &Obstacle{Reason: api.ReasonDirectoryMissing, Message: err.Error()}
 	}
 	return l, nil
@@ -110,23 +112,19 @@ func (e *Engine) findBinary(configured, standard string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// workingDirectory finds the directory of a session and checks that it is there,
-// because tmux and the harness would silently start in another one.
-func (e *Engine) workingDirectory(s *Subject, w wanted) (string, error) {
-	dir := w.dir
-	root := s.Class.Spec.Workspace.Root
+// workingDirectory finds the directory of a session. One that a person named must be
+// there, because tmux and the harness would silently start in another one; own means that
+// it is the session's own, to be made by the start.
+func (e *Engine) workingDirectory(s *Subject, w wanted) (dir string, own bool, err error) {
+	dir, root := w.dir, s.Class.Spec.Workspace.Root
 	if _, ok := s.Object.(*api.WorkItemSession); ok && dir == "" {
 		if root == "" {
 			root = filepath.Join(e.Dir, "workspaces")
 		}
-		expanded, err := e.expand(root)
-		if err != nil {
-			return "", err
+		if root, err = e.expand(root); err != nil {
+			return "", false, err
 		}
-		dir = filepath.Join(expanded, s.Object.GetNamespace(), s.Object.GetName())
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return "", fmt.Errorf("the working directory could not be made: %w", err)
-		}
+		return filepath.Join(root, s.Object.GetNamespace(), s.Object.GetName()), true, nil
 	}
 	if dir == "" {
 		dir = root
@@ -134,6 +132,12 @@ func (e *Engine) workingDirectory(s *Subject, w wanted) (string, error) {
 	if dir == "" {
 		dir = "~"
 	}
+	dir, err = e.existing(dir)
+	return dir, false, err
+}
+
+// existing checks that a directory is there, and returns its real path.
+func (e *Engine) existing(dir string) (string, error) {
 	path, err := e.expand(dir)
 	if err != nil {
 		return "", err

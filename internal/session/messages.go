@@ -132,6 +132,9 @@ func (t *turn) dispose(ctx context.Context, plan Plan) (time.Duration, error) {
 			}
 			continue
 		}
+		if plan.Messages == MessagesDrop && t.notFirst(m) == 0 {
+			continue // what the session is told at its start is nobody's message to drop
+		}
 		switch plan.Messages {
 		case MessagesDrop:
 			err = t.finish(ctx, m, api.OutcomeDropped, api.ReasonDropped, "spec.deliveryPolicy of the session is Drop")
@@ -244,6 +247,9 @@ func (t *turn) attemptPath() string {
 
 // attempt notes, through to the disk, that m is about to be typed.
 func (t *turn) attempt(m *api.SessionMessage) error {
+	if t.mem.attempt.Message == string(m.UID) && t.mem.attempt.Launch == t.status.Launch.ID {
+		return nil
+	}
 	a := delivery.Attempt{Message: string(m.UID), Launch: t.status.Launch.ID, Time: t.now()}
 	if err := os.MkdirAll(filepath.Dir(t.attemptPath()), 0o700); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -36,7 +37,11 @@ type HostOptions struct {
 	// TmuxSocket is the server's socket: a name such as the-loop, below tmux's own
 	// directory, or an absolute path of at most 107 bytes. "" is the-loop.
 	TmuxSocket string
-	Log        logr.Logger
+	// PassEnv names variables of the agent's environment that harnesses get too, beside
+	// what a login shell needs and what each harness names itself. A server that runs
+	// already keeps its environment.
+	PassEnv []string
+	Log     logr.Logger
 }
 
 // Complete fills in what was left out and refuses what cannot work, before anything
@@ -90,7 +95,7 @@ func (o *HostOptions) findShim() error {
 // Open makes an engine for this host, with its terminal server running. Sessions go on
 // whatever becomes of the engine.
 func Open(ctx context.Context, o HostOptions) (*Engine, error) {
-	server, err := tmux.New(tmux.Config{Binary: o.TmuxBinary, Socket: o.TmuxSocket})
+	server, err := tmux.New(tmux.Config{Binary: o.TmuxBinary, Socket: o.TmuxSocket, PassEnv: o.passEnv()})
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +116,17 @@ func Open(ctx context.Context, o HostOptions) (*Engine, error) {
 		Clock: clock.RealClock{}, Backoff: NewBackoff(clock.RealClock{}),
 		Tmux: api.HostTmux{Version: server.Version(), Socket: server.Socket()},
 	}, nil
+}
+
+// passEnv names what harnesses get of the agent's environment.
+func (o *HostOptions) passEnv() []string {
+	names := slices.Clone(o.PassEnv)
+	for _, name := range harness.Names() {
+		if a, err := harness.Get(name); err == nil {
+			names = append(names, a.Traits().Env...)
+		}
+	}
+	return names
 }
 
 // Harnesses lists the harnesses that this host can run.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 )
@@ -16,8 +17,9 @@ func (s *Server) pidsVisible(epoch Epoch) bool {
 	return seen.visible && seen.epoch == epoch && processAlive(epoch.PID, seen.start) && isServer(epoch.PID)
 }
 
-// Signal sends a signal to the process of every live pane of the target's session: of all
-// of them, because a session that carries our stamp is ours as a whole.
+// Signal sends a signal to the process of the target's pane, or, when the target names
+// none, to that of every live pane of its session: what a person opened beside the harness
+// is ended only with the session as a whole (T20).
 //
 // Each process is held by a pidfd between two listings: only one that still is the
 // process of the same live pane, in a session with the same stamp and epoch, gets the
@@ -36,11 +38,13 @@ func (s *Server) Signal(ctx context.Context, t Target, sig syscall.Signal) (Resu
 	if sig <= 0 {
 		return Result{}, fmt.Errorf("tmux signal: %d is no signal", int(sig))
 	}
+	only := t.PaneID
 	t.PaneID = ""
 	session, refusal, ok, err := t.stillOurs(s.listSession(ctx, op, t))
 	if !ok {
 		return refusal, err
 	}
+	session.Panes = onlyPane(session.Panes, only)
 	if !s.pidsVisible(t.Epoch) {
 		return s.signalThroughServer(ctx, t, session, sig)
 	}
@@ -83,6 +87,14 @@ func (s *Server) Signal(ctx context.Context, t Target, sig syscall.Signal) (Resu
 		}
 	}
 	return signalled(done, failed)
+}
+
+// onlyPane keeps the pane with this id; "" keeps all.
+func onlyPane(panes []Pane, id string) []Pane {
+	if id == "" {
+		return panes
+	}
+	return slices.DeleteFunc(slices.Clone(panes), func(p Pane) bool { return p.ID != id })
 }
 
 func signalled(done []string, failed error) (Result, error) {

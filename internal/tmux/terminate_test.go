@@ -131,6 +131,7 @@ var _ = with("Signal", func(bin string) {
 		f.person("split-window", "-d", "-t", "=loop-a-1:", "exec sleep infinity")
 		f.person("new-window", "-d", "-t", "=loop-a-1:", "exit 0")
 		Eventually(func() bool { p := f.session("loop-a-1").Panes; return len(p) == 3 && p[2].Dead && !p[2].Dying }).Should(BeTrue())
+		t.PaneID = ""
 		r, err := f.Signal(ctx, t, syscall.SIGTERM)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(r.Outcome).To(Equal(Done))
@@ -143,6 +144,19 @@ var _ = with("Signal", func(bin string) {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(r).To(And(HaveField("Outcome", Refused), HaveField("Detail", ContainSubstring("every pane is dead"))))
 		Expect(f.snapshot().Epoch).To(Equal(f.epoch))
+	})
+
+	It("T20: reaches the harness's pane alone, and not what a person opened beside it", func() {
+		f := started(bin)
+		t := f.spawn("loop-a-1", trap...)
+		f.ready(t)
+		f.person("split-window", "-d", "-t", "=loop-a-1:", "exec sleep infinity")
+		r, err := f.Signal(ctx, t, syscall.SIGTERM)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.Outcome).To(Equal(Done))
+		Expect(strings.Count(r.Detail, "TERM to ")).To(Equal(1))
+		Eventually(func() bool { p, ok := f.session("loop-a-1").Pane(t.PaneID); return ok && p.Dead }).Should(BeTrue())
+		Expect(f.session("loop-a-1").Live()).To(BeTrue())
 	})
 
 	It("N19: never reaches a foreign session, another stamp, or another server's", func() {
@@ -236,6 +250,7 @@ var _ = with("Retain", func(bin string) {
 			f.person("set-option", "-w", "-t", p.WindowID, "remain-on-exit", "off")
 		}
 		Expect(outcome(f.Retain(ctx, t))).To(Equal(Done))
+		t.PaneID = ""
 		Expect(outcome(f.Signal(ctx, t, syscall.SIGKILL))).To(Equal(Done))
 		Eventually(func() bool { return f.session("a").Live() }).Should(BeFalse())
 		Expect(f.session("a").Panes).To(HaveLen(3))
@@ -334,5 +349,23 @@ while :; do sleep 0.05; done`
 			Expect(err).To(HaveOccurred())
 		}
 		Expect(filepath.Join(f.dir, "x")).NotTo(BeAnExistingFile())
+	})
+})
+
+var _ = Describe("Stamp", func() {
+	It("puts the stamp on our pane's session that lost it, and on no other", func() {
+		f, ctx := started(binaries()[0]), context.Background()
+		t := f.spawn("a")
+		f.person("set-option", "-u", "-t", "=a:", "@loop_uid")
+		Expect(f.session("a").UID).To(BeEmpty())
+		wrong := t
+		wrong.Epoch.StartTime++
+		Expect(outcome(f.Stamp(ctx, wrong, "g"))).To(Equal(Refused))
+		Expect(outcome(f.Stamp(ctx, t, "g2"))).To(Equal(Done))
+		Expect(f.session("a")).To(And(HaveField("UID", t.UID), HaveField("Generation", "g2")))
+		other := t
+		other.UID = newUID()
+		Expect(outcome(f.Stamp(ctx, other, "g"))).To(Equal(Refused))
+		Expect(f.session("a").UID).To(Equal(t.UID))
 	})
 })

@@ -24,8 +24,11 @@ var _ = Describe("the real Claude Code", func() {
 			s.Spec.Prompt = "Keep an eye on the build.\nÄ 漢 👩‍👩‍👧 \"quoted\"."
 		})
 
-		By("becoming ready without a dialog")
+		By("becoming ready without a dialog, because the-loop has answered it in claude's config")
 		ready(s)
+		config, err := os.ReadFile(filepath.Join(h.dir, "config", ".claude.json"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(config)).To(ContainSubstring(`"hasTrustDialogAccepted": true`))
 
 		By("taking its first message, byte for byte")
 		boot := h.boot(s)
@@ -38,7 +41,6 @@ var _ = Describe("the real Claude Code", func() {
 		m := h.say(s, "[[say The answer.]]\n\tHow are you?\n/help\n!ls\nexit")
 		Eventually(outcome(m)).Should(Equal(submitted))
 		Eventually(taken(m)).Should(HaveLen(1))
-		Expect(h.work).To(BeADirectory())
 
 		By("taking two messages while it is busy")
 		slow := h.say(s, "[[slow 4s]] Think.")
@@ -47,8 +49,12 @@ var _ = Describe("the real Claude Code", func() {
 		one, two := h.say(s, "The first in between."), h.say(s, "The second in between.")
 		Eventually(outcome(one)).Should(Equal(submitted))
 		Eventually(outcome(two)).Should(Equal(submitted))
-		Eventually(func() string { return strings.Join(allTexts(), "\n") }).Should(And(
-			ContainSubstring("The first in between."), ContainSubstring("The second in between.")))
+		// Claude may join what it queued to one turn: once each, and in their order.
+		Eventually(func() string { return strings.Join(allTexts(), "\n") }).Should(
+			MatchRegexp(`(?s)The first in between\..*The second in between\.`))
+		for _, text := range []string{"The first in between.", "The second in between."} {
+			Expect(strings.Count(strings.Join(allTexts(), "\n"), text)).To(Equal(1))
+		}
 
 		id := get(s).Status.ConversationID
 		By("going on with the conversation after it was killed")

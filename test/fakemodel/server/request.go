@@ -38,6 +38,18 @@ type schema struct {
 type said struct {
 	texts  []string
 	result bool // of a tool
+	pasted bool // one of the texts was marked as a paste
+}
+
+// paste is a text that is all one paste, marked as such.
+var paste = regexp.MustCompile(`(?s)^\s*<pasted_content id="([0-9a-f]+)">\n(.*)\n</pasted_content id="([0-9a-f]+)">\s*$`)
+
+// add takes a text, a paste without its marks.
+func (s *said) add(text string) {
+	if m := paste.FindStringSubmatch(text); m != nil && m[1] == m[3] {
+		text, s.pasted = m[2], true
+	}
+	s.texts = append(s.texts, text)
 }
 
 // newest is the newest message of the user.
@@ -52,15 +64,16 @@ func (q request) newest() said {
 
 // read takes the texts of a message apart from what the harness adds to them.
 func read(content json.RawMessage) said {
+	var s said
 	var one string
 	if json.Unmarshal(content, &one) == nil {
-		return said{texts: []string{one}}
+		s.add(one)
+		return s
 	}
 	var blocks []struct {
 		Type string `json:"type"`
 		Text string `json:"text"`
 	}
-	var s said
 	if json.Unmarshal(content, &blocks) != nil {
 		return s
 	}
@@ -69,7 +82,7 @@ func read(content json.RawMessage) said {
 		case b.Type == "tool_result":
 			s.result = true
 		case b.Type == "text" && !strings.HasPrefix(strings.TrimSpace(b.Text), "<system-reminder>"):
-			s.texts = append(s.texts, b.Text)
+			s.add(b.Text)
 		}
 	}
 	return s

@@ -44,9 +44,13 @@ type Entry struct {
 	// Stream: the client asked for server-sent events.
 	Stream bool `json:"stream,omitempty"`
 	// Texts are the texts of the newest user message, without the reminders that the
-	// harness adds to it. TextDigests are the SHA-256 of each in hexadecimal.
+	// harness adds to it. A text that is all one paste is given without the tags that
+	// claude puts around it (seen with CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 from
+	// four lines or 800 characters on), and Pasted is set. TextDigests are the SHA-256 of
+	// each in hexadecimal.
 	Texts       []string `json:"texts,omitempty"`
 	TextDigests []string `json:"textDigests,omitempty"`
+	Pasted      bool     `json:"pasted,omitempty"`
 	// Messages is the number of messages in the conversation so far, Tools of the tools
 	// on offer.
 	Messages int `json:"messages,omitempty"`
@@ -158,7 +162,9 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e.Model, e.Stream, e.Messages, e.Tools = q.Model, q.Stream, len(q.Messages), len(q.Tools)
-	for _, t := range q.newest().texts {
+	newest := q.newest()
+	e.Pasted = newest.pasted
+	for _, t := range newest.texts {
 		e.Texts = append(e.Texts, t)
 		sum := sha256.Sum256([]byte(t))
 		e.TextDigests = append(e.TextDigests, hex.EncodeToString(sum[:]))
