@@ -87,6 +87,9 @@ type Input struct {
 	Started bool
 	// Registered: a conversation was registered by hand and never started by us.
 	Registered bool
+	// Remembered: a conversation is on record from an earlier time on a host, though
+	// nothing else is: the session was cleaned up since.
+	Remembered bool
 	// Intended: a launch was recorded that never came to run.
 	Intended bool
 	// IntendedMode is the mode of that launch.
@@ -468,7 +471,7 @@ func (in Input) spawn() Plan {
 		p.Mode, p.Intended = in.IntendedMode, true
 	case in.refuted():
 		p.Mode, p.NewConversation, p.ResumeFailed = api.LaunchFresh, true, true
-	case (in.Started || in.Registered) && in.CanResume:
+	case (in.Started || in.Registered || in.Remembered) && in.CanResume:
 		p.Mode = api.LaunchResume
 	default:
 		p.Mode, p.NewConversation = api.LaunchFresh, true

@@ -184,6 +184,7 @@ var _ = DescribeTable("Decide, how a session is started", func(in input, want pl
 	Entry("after a resume that we ended before it was proved", given(started, swept, pending, askedToEnd(time.Second)), plan{Mode: api.LaunchResume}),
 	Entry("after a resume that was stopped before it was proved, and is wanted again", given(started, swept, pending, closed), plan{Mode: api.LaunchResume}),
 	Entry("a registered conversation", given(due, func(in *input) { in.Registered, in.CanResume = true, true }), plan{Mode: api.LaunchResume}),
+	Entry("what was cleaned up, and is wanted again", given(func(in *input) { in.Remembered, in.CanResume = true, true }), plan{Mode: api.LaunchResume}),
 	Entry("a registered conversation that cannot be resumed", given(due, func(in *input) { in.Registered = true }), plan{Mode: api.LaunchFresh, NewConversation: true}),
 	Entry("C021: as it was intended: afresh, with the conversation on record", given(swept, intended(api.LaunchFresh)), plan{Mode: api.LaunchFresh, Intended: true}),
 	Entry("C021: as it was intended: resumed", given(started, swept, intended(api.LaunchResume)), plan{Mode: api.LaunchResume, Intended: true}),

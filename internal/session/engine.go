@@ -310,7 +310,7 @@ const dyingFor = 5 * time.Second
 // recordInto adds what the record and the hooks say of the launches.
 func (t *turn) recordInto(in *Input, resumeAllowed bool) {
 	st, ours := t.status, t.sight.Holder.Ours()
-	in.Started = st.StartedAt != nil || ours || st.Launch == nil && st.ConversationID != ""
+	in.Started, in.Remembered = st.StartedAt != nil || ours, st.Launch == nil && st.ConversationID != ""
 	if st.StopRequestedAt != nil {
 		in.StopRequested = st.StopRequestedAt.Time
 	}
@@ -347,6 +347,10 @@ func (t *turn) recordInto(in *Input, resumeAllowed bool) {
 func (t *turn) resumable() bool {
 	id, l := t.conversationToResume(), t.launch
 	if !l.adapter.Traits().Resumes || !harness.ValidConversationID(id) {
+		return false
+	}
+	if last := t.status.Launch; last != nil && last.Mode == api.LaunchFresh && t.mem.journal.offset > 0 && len(t.state.Taken) == 0 {
+		// Nothing was said in it: the harness has not kept it.
 		return false
 	}
 	_, err := l.adapter.Command(harness.LaunchOptions{

@@ -178,6 +178,7 @@ var _ = Describe("the life of a session", func() {
 		h := newHost()
 		s := h.standing("again", nil)
 		ready(s)
+		Eventually(func() []logged { return h.events("reply") }).Should(HaveLen(1))
 		update(s, func() { s.Annotations = map[string]string{api.RestartRequestedAnnotation: "one"} })
 		Eventually(func() string { return get(s).Status.LastHandledRestart }).Should(Equal("one"))
 		ready(s)

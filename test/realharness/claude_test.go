@@ -124,13 +124,13 @@ var _ = Describe("the real Claude Code", func() {
 		m := h.say(s, "[[tool Bash touch "+made+"]]")
 		Eventually(outcome(m)).Should(Equal(submitted))
 		Eventually(func() error { _, err := os.Stat(made); return err }).Should(Succeed())
-		Eventually(func() []server.Entry { return model.Entries(server.KindTool) }).ShouldNot(BeEmpty())
+		Eventually(func() []server.Call { return model.Calls(server.KindTool) }).ShouldNot(BeEmpty())
 	})
 })
 
 // allTexts are the newest texts of all turns, in their order.
 func allTexts() (out []string) {
-	for _, e := range model.Entries(server.KindTurn, server.KindTool) {
+	for _, e := range model.Calls(server.KindTurn, server.KindTool) {
 		out = append(out, e.Texts...)
 	}
 	return out

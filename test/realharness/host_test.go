@@ -119,7 +119,7 @@ func (h *host) report(ctx context.Context) {
 			AddReportEntry("message "+m.Name, string(b))
 		}
 	}
-	for _, e := range model.Entries() {
+	for _, e := range model.Calls() {
 		AddReportEntry("model", fmt.Sprintf("%s %s %s %q", e.Time.Format("05.000"), e.Kind, e.Model, e.Texts))
 	}
 }
@@ -266,9 +266,9 @@ func (h *host) transcript(conversation string) func() string {
 }
 
 // taken are the requests at the model in which a message was the newest text, alone.
-func taken(m *api.SessionMessage) func() []server.Entry {
-	return func() (out []server.Entry) {
-		for _, e := range model.Entries(server.KindTurn) {
+func taken(m *api.SessionMessage) func() []server.Call {
+	return func() (out []server.Call) {
+		for _, e := range model.Calls(server.KindTurn) {
 			if e.Took(m.Status.TextDigest) {
 				out = append(out, e)
 			}

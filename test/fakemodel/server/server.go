@@ -12,7 +12,7 @@
 //	[[hang]]               no answer until the client goes away
 //
 // Without one the answer is "You said: " and the beginning of the text. Each request is
-// an Entry, kept in memory and written to Log as a line of JSON.
+// a Call, kept in memory and written to Log as a line of JSON.
 package server
 
 import (
@@ -32,8 +32,8 @@ import (
 // maxBody bounds a request, in bytes.
 const maxBody = 64 << 20
 
-// Entry is one request, as it was understood.
-type Entry struct {
+// Call is one request, as it was understood.
+type Call struct {
 	Time   time.Time `json:"time"`
 	Method string    `json:"method"`
 	Path   string    `json:"path"`
@@ -59,7 +59,7 @@ type Entry struct {
 	Status int `json:"status"`
 }
 
-// Values of Entry.Kind.
+// Values of Call.Kind.
 const (
 	// KindTurn: the user said something.
 	KindTurn = "turn"
@@ -76,7 +76,7 @@ const (
 )
 
 // Took reports whether one of the newest user texts has this SHA-256.
-func (e Entry) Took(digest string) bool { return slices.Contains(e.TextDigests, digest) }
+func (e Call) Took(digest string) bool { return slices.Contains(e.TextDigests, digest) }
 
 // Model is the fake model. Make one with New; it may be used by many clients at once.
 type Model struct {
@@ -85,8 +85,8 @@ type Model struct {
 	Log io.Writer
 
 	mu      sync.Mutex
-	entries []Entry
-	calls   int
+	calls   []Call
+	answers int
 }
 
 // New makes a fake model.
@@ -101,12 +101,12 @@ func (m *Model) HTTP(ctx context.Context) *http.Server {
 	}
 }
 
-// Entries are the requests so far, of these kinds, or all; oldest first.
-func (m *Model) Entries(kinds ...string) []Entry {
+// Calls are the requests so far, of these kinds, or all; oldest first.
+func (m *Model) Calls(kinds ...string) []Call {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var out []Entry
-	for _, e := range m.entries {
+	var out []Call
+	for _, e := range m.calls {
 		if len(kinds) == 0 || slices.Contains(kinds, e.Kind) {
 			out = append(out, e)
 		}
@@ -114,12 +114,12 @@ func (m *Model) Entries(kinds ...string) []Entry {
 	return out
 }
 
-// record keeps an entry when its answer begins, so that what a test sees is no later
+// record keeps a call when its answer begins, so that what a test sees is no later
 // than what the harness sees.
-func (m *Model) record(e Entry) {
+func (m *Model) record(e Call) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.entries = append(m.entries, e)
+	m.calls = append(m.calls, e)
 	if m.Log != nil {
 		if line, err := json.Marshal(e); err == nil {
 			_, _ = m.Log.Write(append(line, '\n'))
@@ -131,13 +131,13 @@ func (m *Model) record(e Entry) {
 func (m *Model) next() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.calls++
-	return m.calls
+	m.answers++
+	return m.answers
 }
 
 // ServeHTTP answers one request.
 func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e := Entry{Time: time.Now().UTC(), Method: r.Method, Path: r.URL.Path, Status: http.StatusOK, Kind: KindOther}
+	e := Call{Time: time.Now().UTC(), Method: r.Method, Path: r.URL.Path, Status: http.StatusOK, Kind: KindOther}
 	switch {
 	case r.URL.Path == "/api/hello":
 		e.Kind = KindHello
@@ -182,7 +182,7 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 const bytesPerToken = 4
 
 // message answers a request for a message.
-func (m *Model) message(w http.ResponseWriter, r *http.Request, q request, e Entry) {
+func (m *Model) message(w http.ResponseWriter, r *http.Request, q request, e Call) {
 	a := q.answer()
 	e.Kind = a.kind
 	if a.status != 0 {

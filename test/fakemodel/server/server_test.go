@@ -63,20 +63,20 @@ var _ = Describe("the fake model", func() {
 		for _, e := range []string{"message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop"} {
 			Expect(body).To(ContainSubstring("event: " + e + "\n"))
 		}
-		Expect(m.Entries(KindTurn)).To(HaveLen(2))
+		Expect(m.Calls(KindTurn)).To(HaveLen(2))
 	})
 
 	It("logs a line for each request, with the digest of the newest text", func() {
 		ask("/v1/messages", say("hello", true))
-		var e Entry
+		var e Call
 		Expect(json.Unmarshal(log.Bytes(), &e)).To(Succeed())
 		const digest = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 		Expect(e.TextDigests).To(Equal([]string{digest}))
 		Expect(e.Took(digest)).To(BeTrue())
 		Expect(e.Pasted).To(BeFalse())
 		ask("/v1/messages", say("\n\n<pasted_content id=\"d6b2\">\nhello\n</pasted_content id=\"d6b2\">\n", true))
-		Expect(m.Entries()[1].Took(digest)).To(BeTrue())
-		Expect(m.Entries()[1].Pasted).To(BeTrue())
+		Expect(m.Calls()[1].Took(digest)).To(BeTrue())
+		Expect(m.Calls()[1].Pasted).To(BeTrue())
 	})
 
 	DescribeTable("does as the text says", func(text string, status int, want string) {
@@ -107,14 +107,14 @@ var _ = Describe("the fake model", func() {
 		_, body := ask("/v1/messages", `{"messages":[{"role":"user","content":"[[tool Bash ls]]"},{"role":"assistant","content":[]},
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"[[tool Bash ls]]"}]}]}`)
 		Expect(body).To(ContainSubstring("The tool has answered."))
-		Expect(m.Entries(KindTool)).To(HaveLen(1))
+		Expect(m.Calls(KindTool)).To(HaveLen(1))
 	})
 
 	It("answers a question with a fixed form by that form", func() {
 		_, body := ask("/v1/messages", `{"messages":[{"role":"user","content":"[[fail 529]]"}],"output_config":{"format":{"type":"json_schema",
 			"schema":{"type":"object","properties":{"title":{"type":"string"},"ok":{"type":"boolean"}}}}}}`)
 		Expect(body).To(ContainSubstring(`{\"ok\":false,\"title\":\"A session\"}`))
-		Expect(m.Entries(KindTitle)).To(HaveLen(1))
+		Expect(m.Calls(KindTitle)).To(HaveLen(1))
 	})
 
 	It("counts tokens, says hello, and knows nothing else", func() {
