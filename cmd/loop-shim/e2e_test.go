@@ -60,6 +60,9 @@ func (h *hosted) look() harness.State {
 		h.state = h.adapter.Observe(h.state, n)
 	}
 	h.offset = next
+	if f, ok := h.adapter.(harness.StateFile); ok && !h.state.Ready && !h.state.Started.IsZero() {
+		h.state = f.Recheck(h.state, h.lookup)
+	}
 	return h.state
 }
 

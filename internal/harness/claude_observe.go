@@ -60,8 +60,16 @@ func waitingForTool(tool string) string {
 // claudeStarted: the harness is at its prompt. With a startup dialog open (trust,
 // disclaimer, API key, MCP, imports, settings error) the event does not come.
 func claudeStarted(s State, n hook.Note) State {
-	s.Ready, s.Ended = true, false
+	s.Ended = false
 	s = s.conversation(n)
+	switch n.Source {
+	case "startup", "resume":
+		// A carriage return that comes while this hook still runs is lost, and the text
+		// stays in the box; Recheck says when claude takes input.
+		s.Started = n.Time
+	default:
+		s.Ready = true
+	}
 	switch n.Source {
 	case "compact": // in the middle of a turn: the activity stays
 		return s

@@ -94,7 +94,9 @@ var _ = Describe("what else claude's hooks tell", func() {
 	DescribeTable("readiness, resume and conversation",
 		func(ready, ended, resumed bool, id string, notes ...hook.Note) {
 			s := fold(notes...)
-			Expect([]any{s.Ready, s.Ended, s.Resumed, s.ConversationID}).To(Equal([]any{ready, ended, resumed, id}))
+			// Whether it takes input already, its file says (Recheck).
+			running := s.Ready || !s.Started.IsZero() && !s.Ended
+			Expect([]any{running, s.Ended, s.Resumed, s.ConversationID}).To(Equal([]any{ready, ended, resumed, id}))
 		},
 		Entry("fresh", true, false, false, "c1", started),
 		Entry("resumed", true, false, true, "c1", start("resume", "c1")),
@@ -108,6 +110,11 @@ var _ = Describe("what else claude's hooks tell", func() {
 		Entry("a prompt tells the conversation as well", true, false, false, "c9", started, hook.Note{Event: "UserPromptSubmit", ConversationID: "c9"}),
 		Entry("a late note of the old one does not", true, false, false, "c2", started, start("clear", "c2"), hook.Note{Event: "Stop", ConversationID: "c1"}),
 	)
+
+	It("is not ready by the hook of its start alone: a carriage return would be lost then", func() {
+		Expect(fold(started)).To(And(HaveField("Ready", false), HaveField("Started", at(1))))
+		Expect(fold(started, start("clear", "c2")).Ready).To(BeTrue())
+	})
 
 	It("follows the transcript", func() {
 		Expect(fold(started).TranscriptPath).To(Equal("/t/c1"))

@@ -160,11 +160,24 @@ func (claude) Recheck(s State, lookup func(key string) string) State {
 		return s
 	}
 	file, ok := findClaudeSession(dir, s.ConversationID, lookup("LOOP_UID"))
+	if !s.Ready && !s.Ended {
+		waited := time.Since(s.Started)
+		s.Ready = ok && file.Status != "" || !ok && waited > readyWithoutFile || waited > readyAnyway
+	}
 	if !ok {
 		return s
 	}
 	return file.correct(s)
 }
+
+// Claude's session file is there about 20 ms before the SessionStart hook runs, and
+// has a status about 130 ms after: from then on every carriage return was taken.
+const (
+	// readyWithoutFile is how long after its start a claude without such a file is
+	// believed to take input, and readyAnyway one whose file never gets a status.
+	readyWithoutFile = 500 * time.Millisecond
+	readyAnyway      = 5 * time.Second
+)
 
 // correct applies the file to a State. A dialog is believed whenever it is not
 // older than the State; it costs at most a wait. Anything else must be newer.

@@ -134,6 +134,9 @@ const (
 // State is what the hooks of one launch have told so far. The zero State is a
 // harness that has said nothing.
 type State struct {
+	// Started is when the harness said that it starts; with a StateFile it is Ready only
+	// once that says so too.
+	Started time.Time
 	// Ready: the harness reached its prompt in this launch.
 	Ready bool
 	// Ended: the harness said that it ends.

@@ -108,9 +108,16 @@ func (t *turn) observed() time.Duration {
 	if t.state.Ready && t.state.Activity == harness.ActivityIdle && len(t.queue) == 0 {
 		return 0
 	}
+	if !t.state.Ready && !t.state.Started.IsZero() {
+		// Only its file says when a harness that has started takes input.
+		return lookAgainStarting
+	}
 	// A poke can be lost, and an interrupt makes no hook run.
 	return lookAgain
 }
+
+// lookAgainStarting is when to look at the file of a harness that has just started.
+const lookAgainStarting = 100 * time.Millisecond
 
 func (t *turn) proveResume() {
 	c := condition(t.status, api.ConditionResumed)

@@ -40,7 +40,7 @@ func (t *turn) readJournal() error {
 		j.state = a.Observe(j.state, n)
 	}
 	j.offset = next
-	if f, ok := a.(harness.StateFile); ok && j.state.Ready {
+	if f, ok := a.(harness.StateFile); ok && (j.state.Ready || !j.state.Started.IsZero()) {
 		// What no hook tells, such as an interrupt by a person.
 		j.state = f.Recheck(j.state, t.lookupPane)
 	}

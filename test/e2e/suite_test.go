@@ -56,11 +56,28 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	// Short, because a tmux socket's path is at most 107 bytes.
 	suiteDir, err = os.MkdirTemp("/tmp", "loop-e2e-")
 	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(nothingLeft)
 	DeferCleanup(os.RemoveAll, suiteDir)
 	startCluster(ctx)
 	hub = startProcess(filepath.Join(binDir, "controller"), []string{"KUBECONFIG=" + kubeconfigFor("theloop-controller")})
 	DeferCleanup(func() { hub.stop() })
 }, NodeTimeout(5*time.Minute))
+
+// nothingLeft looks, when all is over, for processes that still know the suite's
+// directory: a terminal server, a harness, a control plane.
+func nothingLeft() {
+	Eventually(func() (left []string) {
+		files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		Expect(err).NotTo(HaveOccurred())
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err == nil && strings.Contains(string(b), suiteDir) {
+				left = append(left, strings.ReplaceAll(string(b), "\x00", " "))
+			}
+		}
+		return left
+	}, 10*time.Second).Should(BeEmpty(), "processes are left")
+}
 
 // findPrograms uses what make built, and builds what was not.
 func findPrograms() {

@@ -46,9 +46,10 @@ var _ = Describe("the real Claude Code", func() {
 		slow := h.say(s, "[[slow 4s]] Think.")
 		Eventually(outcome(slow)).Should(Equal(submitted))
 		Eventually(taken(slow)).Should(HaveLen(1))
-		one, two := h.say(s, "The first in between."), h.say(s, "The second in between.")
-		Eventually(outcome(one)).Should(Equal(submitted))
-		Eventually(outcome(two)).Should(Equal(submitted))
+		// One after the other: of two of the same second the name decides which goes first.
+		for _, text := range []string{"The first in between.", "The second in between."} {
+			Eventually(outcome(h.say(s, text))).Should(Equal(submitted))
+		}
 		// Claude may join what it queued to one turn: once each, and in their order.
 		Eventually(func() string { return strings.Join(allTexts(), "\n") }).Should(
 			MatchRegexp(`(?s)The first in between\..*The second in between\.`))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 	"unicode/utf8"
 )
@@ -54,10 +55,22 @@ func Parse(stdin []byte, now time.Time) (Note, error) {
 	if n.Event == "" {
 		return Note{}, errors.New("hook input has no hook_event_name")
 	}
-	if prompt := text(in, "prompt"); prompt != "" {
+	if prompt := unmark(text(in, "prompt")); prompt != "" {
 		n.PromptDigest, n.PromptBytes = Digest(prompt), len(prompt)
 	}
 	return n, nil
+}
+
+// paste is a prompt that is all one paste, marked as such by the harness.
+var paste = regexp.MustCompile(`(?s)^\n*<pasted_content id="([0-9a-f]+)">\n(.*)\n</pasted_content id="([0-9a-f]+)">\n*$`)
+
+// unmark is the prompt as it was pasted. Claude Code 2.1.332 puts tags around a paste
+// of four lines or 800 characters and more, depending on a switch of its vendor's.
+func unmark(prompt string) string {
+	if m := paste.FindStringSubmatch(prompt); m != nil && m[1] == m[3] {
+		return m[2]
+	}
+	return prompt
 }
 
 // text is the string field key, "" when it is absent or not a string.

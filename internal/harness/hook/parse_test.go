@@ -114,3 +114,19 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+var _ = Describe("a prompt that the harness marked as a paste", func() {
+	DescribeTable("has the digest of what was pasted",
+		func(prompt, pasted string) {
+			in, err := json.Marshal(map[string]string{"hook_event_name": "UserPromptSubmit", "prompt": prompt})
+			Expect(err).NotTo(HaveOccurred())
+			n, err := hook.Parse(in, time.Now())
+			Expect(err).NotTo(HaveOccurred())
+			Expect(n.PromptDigest).To(Equal(hook.Digest(pasted)))
+		},
+		Entry("marked", "\n\n<pasted_content id=\"d6b2\">\none\ntwo\n</pasted_content id=\"d6b2\">\n", "one\ntwo"),
+		Entry("not marked", "one\ntwo", "one\ntwo"),
+		Entry("marked in part alone", "see <pasted_content id=\"d6b2\">\nx\n</pasted_content id=\"d6b2\">", "see <pasted_content id=\"d6b2\">\nx\n</pasted_content id=\"d6b2\">"),
+		Entry("two marks that do not belong together", "<pasted_content id=\"a\">\nx\n</pasted_content id=\"b\">", "<pasted_content id=\"a\">\nx\n</pasted_content id=\"b\">"),
+	)
+})
