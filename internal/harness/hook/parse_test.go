@@ -1,6 +1,7 @@
 package hook_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
