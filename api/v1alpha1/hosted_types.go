@@ -201,7 +201,7 @@ type HostedSessionStatus struct {
 
 	// restarts counts the starts of the harness after the first.
 	// +optional
-	Restarts int32 `json:"restarts,omitempty"`
+	Restarts int32 `json:"restarts"`
 
 	// activity is what the harness is doing; reported with a delay of some
 	// seconds.

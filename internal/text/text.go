@@ -111,7 +111,7 @@ func OperatorFrame(session, actor, body string) string {
 
 // BootFrame introduces the first message of a conversation, see OperatorFrame.
 func BootFrame(body string) string {
-	return "The-loop begins this conversation:\n\n" + endSafe(body)
+	return "From the-loop, at the start of this conversation:\n\n" + endSafe(body)
 }
 
 // PlainFrame introduces a text for a work item's session, see OperatorFrame.
