@@ -242,13 +242,7 @@ func (o *upOptions) serve(ctx context.Context, c *connection, log logr.Logger, o
 			return err
 		})
 	}
-	part("controller", func() error {
-		return hub.Run(ctx, c.hub, hub.Options{
-			Version: version, Log: log.WithName("controller"),
-			// An existing cluster may have a controller already.
-			LeaderElection: o.kubeconfig != "",
-		})
-	})
+	part("controller", func() error { return o.controller(ctx, c, log) })
 	part("agent", func() error { return agent.Run(ctx, c.agent, o.agent) })
 	part("control plane", func() error {
 		select {
@@ -265,6 +259,26 @@ func (o *upOptions) serve(ctx context.Context, c *connection, log logr.Logger, o
 		return nil
 	})
 	return awaitParts(ctx, group)
+}
+
+// controllerAgain is how soon a controller that lost its lease competes for it again.
+const controllerAgain = 5 * time.Second
+
+// controller runs the controller. An existing cluster may have one already: the lease
+// decides then, and losing it in an outage is no reason to end.
+func (o *upOptions) controller(ctx context.Context, c *connection, log logr.Logger) error {
+	opts := hub.Options{Version: version, Log: log.WithName("controller"), LeaderElection: o.kubeconfig != ""}
+	for {
+		err := hub.Run(ctx, c.hub, opts)
+		if err == nil || !opts.LeaderElection || ctx.Err() != nil {
+			return err
+		}
+		log.Error(err, "the controller ended; it is started again", "in", controllerAgain.String())
+		select {
+		case <-ctx.Done():
+		case <-time.After(controllerAgain):
+		}
+	}
 }
 
 // awaitParts waits for the parts, but after a stop no longer than they may take: a manager

@@ -56,6 +56,27 @@ var _ = Describe("faults of the cluster", Serial, func() {
 	}, NodeTimeout(6*time.Minute))
 })
 
+var _ = Describe("a controller that is one of several", Serial, func() {
+	It("takes the lease with the rights of its role, and says so", func() {
+		second := startProcess(filepath.Join(binDir, "controller"), []string{"KUBECONFIG=" + kubeconfigFor("theloop-controller")})
+		DeferCleanup(second.stop)
+		Eventually(func() string {
+			out, _ := kubectlTry("get", "lease", "-n", "theloop-system", "theloop-controller", "-o", "jsonpath={.spec.holderIdentity}")
+			return out
+		}).Should(HavePrefix(hostname()))
+		Eventually(func() string {
+			out, _ := kubectlTry("get", "events", "-n", "theloop-system", "-o", "jsonpath={.items[*].reason}")
+			return out
+		}).Should(ContainSubstring("LeaderElection"))
+	})
+})
+
+func hostname() string {
+	name, err := os.Hostname()
+	Expect(err).NotTo(HaveOccurred())
+	return name
+}
+
 var _ = Describe("an idle system", Serial, func() {
 	It("with 50 sessions makes no API write in a minute, and its agent needs less than 2 % of a core", func(ctx SpecContext) {
 		h := newHost("idle-after=86400000")

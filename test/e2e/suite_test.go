@@ -59,7 +59,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(nothingLeft)
 	DeferCleanup(os.RemoveAll, suiteDir)
 	startCluster(ctx)
-	hub = startProcess(filepath.Join(binDir, "controller"), []string{"KUBECONFIG=" + kubeconfigFor("theloop-controller")})
+	hub = startProcess(filepath.Join(binDir, "controller"), []string{"KUBECONFIG=" + kubeconfigFor("theloop-controller")},
+		// One that lost its lease in an outage would end, to be started again by a Deployment.
+		"--leader-elect=false")
 	DeferCleanup(func() { hub.stop() })
 }, NodeTimeout(5*time.Minute))
 
