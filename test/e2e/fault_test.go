@@ -105,15 +105,16 @@ var _ = Describe("an idle system", Serial, func() {
 	}, NodeTimeout(6*time.Minute))
 })
 
-// writes counts the writes of our programs since a moment, but for the Lease by which
-// the host shows that it is alive.
+// writes counts the writes of our programs about this host and its sessions since a
+// moment, but for the Lease by which the host shows that it is alive. The hosts of other
+// tests have been ended, which is told.
 func (h *host) writes(since time.Time) int {
 	GinkgoHelper()
 	all, err := devcluster.ReadRequestLog(filepath.Join(suiteDir, "requests.log"))
 	Expect(err).NotTo(HaveOccurred())
 	n := 0
 	for _, r := range all {
-		if r.IsWrite() && r.Time.After(since) && strings.HasPrefix(r.User, "theloop-") && r.Resource != "leases" {
+		if r.IsWrite() && r.Time.After(since) && strings.HasPrefix(r.User, "theloop-") && r.Resource != "leases" && (r.Namespace == h.ns || r.Name == h.name) {
 			n++
 			GinkgoWriter.Printf("%s %s %s %s/%s\n", r.User, r.Verb, r.Resource, r.Namespace, r.Name)
 		}
