@@ -56,7 +56,7 @@ func (t *turn) noteWorkspace() {
 		t.set(api.ConditionWorkspaceReady, metav1.ConditionFalse, t.obst.Reason, t.obst.Message)
 	case t.launch.dir != "":
 		t.set(api.ConditionWorkspaceReady, metav1.ConditionTrue, api.ReasonDirectoryPresent, "the working directory is there")
-	case condition(t.status, api.ConditionWorkspaceReady) == nil:
+	case meta.FindStatusCondition(t.status.Conditions, api.ConditionWorkspaceReady) == nil:
 		t.set(api.ConditionWorkspaceReady, metav1.ConditionUnknown, api.ReasonNotStarted, "the working directory was not looked for yet")
 	}
 }
@@ -120,7 +120,7 @@ func (t *turn) observed() time.Duration {
 const lookAgainStarting = 100 * time.Millisecond
 
 func (t *turn) proveResume() {
-	c := condition(t.status, api.ConditionResumed)
+	c := meta.FindStatusCondition(t.status.Conditions, api.ConditionResumed)
 	if c == nil || c.Reason != api.ReasonResumePending || t.status.Launch == nil || t.resumeState() != ResumeProved {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
@@ -332,7 +332,8 @@ func (t *turn) recordInto(in *Input, resumeAllowed bool) {
 	in.Unrecorded = t.sight.Holder == HolderLiveOurs && (t.sight.Session.UID == "" || st.StartedAt == nil || st.Launch == nil || !st.Launch.Confirmed ||
 		st.PaneID != t.sight.Pane.ID || st.ServerEpoch != t.snap.Epoch.String() || st.TmuxTarget != t.sight.Name)
 	if t.obst == nil {
-		in.CanResume = resumeAllowed && t.resumable() && (t.launch.adapter.Name() == st.Harness || st.Harness == "")
+		// It costs building a command line, and is asked only where something is started.
+		in.CanResume = resumeAllowed && t.sight.Holder != HolderLiveOurs && t.resumable() && (t.launch.adapter.Name() == st.Harness || st.Harness == "")
 		// A text that was pasted is brought to its end before the harness is.
 		in.ArgsDiffer = t.launch.differs(st) && t.mem.progress.Pasted.IsZero()
 	}
@@ -386,7 +387,7 @@ func (t *turn) conversationToResume() string {
 // resumeState says what is known of the newest launch, which was a resume. The
 // condition was set to pending with the launch itself.
 func (t *turn) resumeState() Resume {
-	if c := condition(t.status, api.ConditionResumed); c != nil && c.Reason != api.ReasonResumePending {
+	if c := meta.FindStatusCondition(t.status.Conditions, api.ConditionResumed); c != nil && c.Reason != api.ReasonResumePending {
 		return ResumeProved
 	}
 	if t.evidence() {
@@ -438,15 +439,6 @@ func (t *turn) traits() harness.Traits {
 
 func (t *turn) target() tmux.Target {
 	return tmux.Target{UID: string(t.Object.GetUID()), SessionID: t.sight.Session.ID, PaneID: t.sight.Pane.ID, Epoch: t.snap.Epoch}
-}
-
-func condition(st *api.HostedSessionStatus, kind string) *metav1.Condition {
-	for i := range st.Conditions {
-		if st.Conditions[i].Type == kind {
-			return &st.Conditions[i]
-		}
-	}
-	return nil
 }
 
 // fail wraps an error of one action with what it was done to.
