@@ -59,16 +59,22 @@ func (s *Server) Paste(ctx context.Context, t Target, delivery string, text []by
 	then := "copy-mode -q -t '" + t.pane() + "' ; if-shell -F -t '" + t.pane() + "' '#{!=:#{bracket_paste_flag},0}' " +
 		"'" + inner + "' 'delete-buffer -b " + buffer + " ; display-message -p " + notReadyMark + "'"
 	otherwise := "delete-buffer -b " + buffer + " ; " + t.refusal(t.pane(), delivery)
-	return s.deliver(ctx, op, buffer, text, t, func(r refused) bool { return r.pasted },
-		command{"load-buffer", "-b", buffer, "-"},
-		command{"if-shell", "-F", "-t", t.pane(), cond, then, otherwise})
+	return s.deliver(ctx, op, buffer, t, func(r refused) bool { return r.pasted }, func() (answer, error) {
+		return s.askWith(ctx, op, func() (answer, error) {
+			return s.pasteWith(ctx, op, delivery, text,
+				command{"load-buffer", "-b", buffer, textFile},
+				command{"if-shell", "-F", "-t", t.pane(), cond, then, otherwise})
+		})
+	})
 }
 
 // Submit sends the carriage return that submits what Paste typed, once per delivery: only
 // when @loop_pasted is this delivery and @loop_submitted is not, in one command that
 // sets the latter. Submitted before is Already; never pasted, or something else
-// pasted since, is Refused. It is an invocation of its own because an application that
-// reads text and return at once takes the return for a part of the paste.
+// pasted since, is Refused. It is a step of its own because an application that reads
+// text and return at once takes the return for a part of the paste, and because a dialog
+// may have opened since. The tmux client that pasted runs it when it comes within 2 s;
+// else it is an invocation of its own.
 func (s *Server) Submit(ctx context.Context, t Target, delivery string) (Result, error) {
 	const op = "submit"
 	if err := validateDelivery(op, t, delivery); err != nil {
@@ -84,15 +90,23 @@ func (s *Server) Submit(ctx context.Context, t Target, delivery string) (Result,
 		"set-option -t '" + t.session() + "' " + submittedOption + " " + delivery,
 		"display-message -p " + doneMark}, " ; ")
 	otherwise := "delete-buffer -b " + buffer + " ; " + t.refusal(t.pane(), delivery)
-	return s.deliver(ctx, op, buffer, nil, t, func(r refused) bool { return r.submitted },
-		command{"set-buffer", "-b", buffer, "\r"},
-		command{"if-shell", "-F", "-t", t.pane(), cond, then, otherwise})
+	cmds := []command{
+		{"set-buffer", "-b", buffer, "\r"},
+		{"if-shell", "-F", "-t", t.pane(), cond, then, otherwise},
+	}
+	return s.deliver(ctx, op, buffer, t, func(r refused) bool { return r.submitted }, func() (answer, error) {
+		return s.submitWith(ctx, op, delivery, cmds...)
+	})
 }
 
 // deliver runs a guarded paste and sees to it that no text stays in a buffer: the server
 // deletes it on every path but that of an error.
-func (s *Server) deliver(ctx context.Context, op, buffer string, stdin []byte, t Target, already func(refused) bool, cmds ...command) (Result, error) {
-	r, err := s.guarded(ctx, op, stdin, t, already, cmds...)
+func (s *Server) deliver(ctx context.Context, op, buffer string, t Target, already func(refused) bool, run func() (answer, error)) (Result, error) {
+	var r Result
+	a, err := run()
+	if err == nil {
+		r, err = s.read(op, a, t, already)
+	}
 	var u *UnknownError
 	if errors.As(err, &u) && u.Stderr == paneExited {
 		r, err = Result{Outcome: Refused, Detail: paneExited}, nil
@@ -100,7 +114,7 @@ func (s *Server) deliver(ctx context.Context, op, buffer string, stdin []byte, t
 	if err != nil || r.Outcome == Gone || r.Detail == paneExited {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 		defer cancel()
-		_, _ = s.run(ctx, op, nil, command{"delete-buffer", "-b", buffer})
+		_, _ = s.run(ctx, op, command{"delete-buffer", "-b", buffer})
 	}
 	return r, err
 }
@@ -125,7 +139,7 @@ var bufferPattern = regexp.MustCompile(`^` + bufferPrefix + `[A-Za-z0-9-]{1,64}-
 // would stay in the server's memory, for everybody to read. Failures are left to the
 // next time.
 func (s *Server) dropBuffers(ctx context.Context, age time.Duration) {
-	a, err := s.run(ctx, "drop-buffers", nil, command{"list-buffers", "-F", "#{buffer_created}|#{buffer_name}"})
+	a, err := s.run(ctx, "drop-buffers", command{"list-buffers", "-F", "#{buffer_created}|#{buffer_name}"})
 	if err != nil || a.code != 0 {
 		return
 	}
@@ -133,7 +147,7 @@ func (s *Server) dropBuffers(ctx context.Context, age time.Duration) {
 		created, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "|")
 		at, err := strconv.ParseInt(created, 10, 64)
 		if err == nil && time.Since(time.Unix(at, 0)) >= age && bufferPattern.MatchString(name) {
-			_, _ = s.run(ctx, "drop-buffers", nil, command{"delete-buffer", "-b", name})
+			_, _ = s.run(ctx, "drop-buffers", command{"delete-buffer", "-b", name})
 		}
 	}
 }

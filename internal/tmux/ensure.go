@@ -68,8 +68,8 @@ func (s *Server) identify(ctx context.Context, op string) (Epoch, version, error
 }
 
 // identifyBy is identify with or without a look for a lost socket.
-func (s *Server) identifyBy(ctx context.Context, op string, ask func(context.Context, string, []byte, ...command) (answer, error)) (Epoch, version, error) {
-	a, err := ask(ctx, op, nil, sentinel(endMark))
+func (s *Server) identifyBy(ctx context.Context, op string, ask func(context.Context, string, ...command) (answer, error)) (Epoch, version, error) {
+	a, err := ask(ctx, op, sentinel(endMark))
 	if err != nil {
 		return Epoch{}, version{}, err
 	}
@@ -154,7 +154,7 @@ func (s *Server) Shutdown(ctx context.Context, epoch Epoch) error {
 	const op = "shutdown"
 	before := s.seenServer()
 	cond := equal([]string{"#{pid}", "#{start_time}"}, epoch.fields())
-	a, err := s.ask(ctx, op, nil, command{"if-shell", "-F", cond,
+	a, err := s.ask(ctx, op, command{"if-shell", "-F", cond,
 		"display-message -p " + doneMark + " ; kill-server",
 		"display-message -p '" + refusedMark + "|#{pid}|#{start_time}'"})
 	if err != nil {

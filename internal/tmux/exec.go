@@ -72,7 +72,7 @@ func escapeArg(a string) string {
 // run runs the tmux client once. Its error is an *UnknownError, or plain for
 // arguments that were refused before tmux was asked. Whether the answer means
 // anything is for the caller to find out.
-func (s *Server) run(ctx context.Context, op string, stdin []byte, cmds ...command) (answer, error) {
+func (s *Server) run(ctx context.Context, op string, cmds ...command) (answer, error) {
 	args, err := s.argv(cmds)
 	if err != nil {
 		return answer{}, err
@@ -84,11 +84,13 @@ func (s *Server) run(ctx context.Context, op string, stdin []byte, cmds ...comma
 	cmd.Env = s.clientEnv
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.WaitDelay = drainDelay
-	if stdin != nil {
-		cmd.Stdin = bytes.NewReader(stdin)
-	}
 	err = cmd.Run()
-	a := answer{stdout: stdout.String(), stderr: strings.TrimSpace(stderr.String())}
+	return ended(ctx, op, err, answer{stdout: stdout.String(), stderr: strings.TrimSpace(stderr.String())})
+}
+
+// ended is what a client that ended with err left: its answer with the exit status, or
+// an *UnknownError.
+func ended(ctx context.Context, op string, err error, a answer) (answer, error) {
 	if ctxErr := ctx.Err(); ctxErr != nil && err != nil {
 		return a, unknown(op, contextReason(ctxErr), a.stderr, ctxErr)
 	}
@@ -116,8 +118,13 @@ func contextReason(err error) string {
 // ask runs the client once, and once more when the socket was lost and the server
 // made it anew. A lost socket that stays lost is an error; an answer that says that no
 // server listens is then the truth.
-func (s *Server) ask(ctx context.Context, op string, stdin []byte, cmds ...command) (answer, error) {
-	a, err := s.run(ctx, op, stdin, cmds...)
+func (s *Server) ask(ctx context.Context, op string, cmds ...command) (answer, error) {
+	return s.askWith(ctx, op, func() (answer, error) { return s.run(ctx, op, cmds...) })
+}
+
+// askWith is ask for a client that is run by run.
+func (s *Server) askWith(ctx context.Context, op string, run func() (answer, error)) (answer, error) {
+	a, err := run()
 	if err != nil || classify(s.socket, a) != noServer {
 		return a, err
 	}
@@ -125,7 +132,7 @@ func (s *Server) ask(ctx context.Context, op string, stdin []byte, cmds ...comma
 	if err != nil || state == serverDead {
 		return a, err
 	}
-	a, err = s.run(ctx, op, stdin, cmds...)
+	a, err = run()
 	if err == nil && classify(s.socket, a) == noServer {
 		err = unknown(op, ReasonSocketLost, a.stderr, nil)
 	}

@@ -15,6 +15,7 @@ const (
 	notReadyMark = "LOOP-NOTREADY"
 	refusedMark  = "LOOP-REFUSED"
 	stillMark    = "LOOP-STILL"
+	waitMark     = "LOOP-WAITING" // the client waits for more
 )
 
 var (
@@ -147,11 +148,16 @@ func (t Target) outcome(r refused, already func(refused) bool) Result {
 
 // guarded runs an invocation whose last word is the server's: done, refused, not
 // ready. A target or a server that authoritatively does not exist is Gone.
-func (s *Server) guarded(ctx context.Context, op string, stdin []byte, t Target, already func(refused) bool, cmds ...command) (Result, error) {
-	a, err := s.ask(ctx, op, stdin, cmds...)
+func (s *Server) guarded(ctx context.Context, op string, t Target, cmds ...command) (Result, error) {
+	a, err := s.ask(ctx, op, cmds...)
 	if err != nil {
 		return Result{}, err
 	}
+	return s.read(op, a, t, nil)
+}
+
+// read is what the answer of a guarded invocation means.
+func (s *Server) read(op string, a answer, t Target, already func(refused) bool) (Result, error) {
 	mark, rest, _ := strings.Cut(strings.TrimSuffix(a.stdout, "\n"), "|")
 	switch mark {
 	case doneMark:

@@ -162,6 +162,6 @@ func (s *Server) remindFromInside(ctx context.Context) {
 	}
 	s.mu.Unlock()
 	if due {
-		_, _ = s.run(ctx, "remind", nil, command{"run-shell", "-b", "true"})
+		_, _ = s.run(ctx, "remind", command{"run-shell", "-b", "true"})
 	}
 }

@@ -19,7 +19,7 @@ func (s *Server) SetInput(ctx context.Context, t Target, on bool) (Result, error
 	if on {
 		flag = "-e"
 	}
-	return s.guarded(ctx, op, nil, t, nil, command{"if-shell", "-F", "-t", t.pane(), t.paneGuard(nil, nil),
+	return s.guarded(ctx, op, t, command{"if-shell", "-F", "-t", t.pane(), t.paneGuard(nil, nil),
 		"select-pane " + flag + " -t '" + t.pane() + "' ; display-message -p " + doneMark,
 		t.refusal(t.pane(), "-")})
 }
@@ -39,7 +39,7 @@ func (s *Server) Capture(ctx context.Context, t Target, history int) (string, er
 	if history < 0 {
 		from = "-"
 	}
-	a, err := s.ask(ctx, op, nil, command{"if-shell", "-F", "-t", t.pane(), t.paneGuard(nil, nil),
+	a, err := s.ask(ctx, op, command{"if-shell", "-F", "-t", t.pane(), t.paneGuard(nil, nil),
 		"display-message -p " + doneMark + " ; capture-pane -p -J -S " + from + " -t '" + t.pane() + "' ; display-message -p " + endMark,
 		t.refusal(t.pane(), "-")})
 	if err != nil {

@@ -82,7 +82,7 @@ func (s *Server) pin(ctx context.Context) (Epoch, error) {
 	}
 	cmds = append(cmds, sentinel(endMark))
 
-	a, err := s.ask(ctx, op, nil, cmds...)
+	a, err := s.ask(ctx, op, cmds...)
 	if err != nil {
 		return Epoch{}, err
 	}

@@ -73,6 +73,7 @@ type Server struct {
 	pinned   Epoch // the server that drift is about
 	drift    []string
 	watchers map[*watcher]struct{}
+	typing   map[string]*typing // by delivery
 }
 
 // New checks the configuration and the tmux client. It starts nothing. It refuses a
@@ -101,6 +102,7 @@ func New(cfg Config) (*Server, error) {
 		clientEnv:    clientEnvironment(os.Environ()),
 		serverEnv:    serverEnvironment(os.Environ(), cfg.PassEnv),
 		watchers:     map[*watcher]struct{}{},
+		typing:       map[string]*typing{},
 	}
 	if s.timeout == 0 {
 		s.timeout = defaultTimeout

@@ -129,7 +129,7 @@ func (s *Server) signalThroughServer(ctx context.Context, t Target, session Sess
 		one.PaneID = pane.ID
 		pid := strconv.Itoa(pane.PID)
 		cond := one.paneGuard([]string{"#{pane_dead}", "#{pane_pid}"}, []string{"0", pid})
-		r, err := s.guarded(ctx, "signal", nil, one, nil, command{"if-shell", "-F", "-t", one.pane(), cond,
+		r, err := s.guarded(ctx, "signal", one, command{"if-shell", "-F", "-t", one.pane(), cond,
 			"run-shell 'kill -" + signalName(sig) + " " + pid + "' ; display-message -p " + doneMark,
 			one.refusal(one.pane(), "-")})
 		switch {

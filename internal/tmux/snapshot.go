@@ -93,7 +93,7 @@ func (s *Server) Snapshot(ctx context.Context) (Snapshot, error) {
 // list runs one list-panes between two sentinels. The closing one proves that the
 // listing is whole; the opening one names the server that has nothing to list.
 func (s *Server) list(ctx context.Context, op string, listing command) (Snapshot, error) {
-	a, err := s.ask(ctx, op, nil, sentinel(beginMark), listing, sentinel(endMark))
+	a, err := s.ask(ctx, op, sentinel(beginMark), listing, sentinel(endMark))
 	if err != nil {
 		return Snapshot{}, err
 	}

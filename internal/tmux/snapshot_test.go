@@ -237,7 +237,7 @@ func manySessions(f *fixture, n int) {
 			cmds = append(cmds, command{"new-session", "-d", "-s", fmt.Sprint("s", i), "-x", "80", "-y", "24", "--", "/bin/sleep", "infinity"},
 				command{"set-option", "-t", fmt.Sprintf("=s%d:", i), uidOption, fmt.Sprint("u-", i)})
 		}
-		a, err := f.run(context.Background(), "many", nil, cmds...)
+		a, err := f.run(context.Background(), "many", cmds...)
 		if err != nil || a.code != 0 {
 			Fail(fmt.Sprintf("%v %+v", err, a), 1)
 		}

@@ -47,7 +47,7 @@ func (s *Server) Spawn(ctx context.Context, req SpawnRequest) (Spawned, error) {
 		"-c", strings.ReplaceAll(req.Dir, "#", "##"), // a format: #(...) would run
 		"-e", "LOOP_UID=" + req.UID,
 		"--", "/usr/bin/env", "-u", "TMUX", "-u", "TMUX_PANE"}
-	a, err := s.ask(ctx, op, nil,
+	a, err := s.ask(ctx, op,
 		append(create, req.Argv...),
 		command{"set-option", "-t", target, uidOption, req.UID},
 		command{"set-option", "-t", target, generationOption, req.Generation},

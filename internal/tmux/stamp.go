@@ -22,6 +22,6 @@ func (s *Server) Stamp(ctx context.Context, t Target, generation string) (Result
 	then := "set-option -t '" + t.session() + "' " + uidOption + " " + t.UID +
 		" ; set-option -t '" + t.session() + "' " + generationOption + " " + generation +
 		" ; display-message -p " + doneMark
-	return s.guarded(ctx, op, nil, t, nil, command{"if-shell", "-F", "-t", t.pane(),
+	return s.guarded(ctx, op, t, command{"if-shell", "-F", "-t", t.pane(),
 		bare.paneGuard(nil, nil), then, t.refusal(t.pane(), "-")})
 }

@@ -24,7 +24,7 @@ func (s *Server) KillSession(ctx context.Context, t Target) (Result, error) {
 		return Result{}, err
 	}
 	t.PaneID = "" // a session outlives its first pane
-	return s.guarded(ctx, op, nil, t, nil, command{"if-shell", "-F", "-t", t.session(),
+	return s.guarded(ctx, op, t, command{"if-shell", "-F", "-t", t.session(),
 		t.sessionGuard(nil, nil), killAndLook(t.SessionID), t.refusal(t.session(), "-")})
 }
 
@@ -56,7 +56,7 @@ func (s *Server) ClearDead(ctx context.Context, sessionID, uid string, epoch Epo
 		dead = "#{?#{==:#{pane_dead_status}#{pane_dead_signal},},D,}"
 	}
 	cond := t.sessionGuard([]string{"#{W:#{P:#{?pane_dead," + dead + ",L}}}"}, []string{""})
-	return s.guarded(ctx, op, nil, t, nil, command{"if-shell", "-F", "-t", t.session(),
+	return s.guarded(ctx, op, t, command{"if-shell", "-F", "-t", t.session(),
 		cond, killAndLook(sessionID), t.refusal(t.session(), "-")})
 }
 
@@ -83,7 +83,7 @@ func (s *Server) Retain(ctx context.Context, t Target) (Result, error) {
 		}
 	}
 	then += " ; display-message -p " + doneMark
-	return s.guarded(ctx, op, nil, t, nil, command{"if-shell", "-F", "-t", t.session(),
+	return s.guarded(ctx, op, t, command{"if-shell", "-F", "-t", t.session(),
 		t.sessionGuard(nil, nil), then, t.refusal(t.session(), "-")})
 }
 
