@@ -24,8 +24,9 @@ func downCommand() *cobra.Command {
 		Short: "End everything that the-loop up started, sessions included",
 		Long: `End everything that "the-loop up" started on a state directory: the-loop itself, its
 control plane and its sessions. Harnesses are asked to end first, so that they keep
-their conversations: the next "the-loop up" resumes them. Nothing that is kept in the
-state directory is removed.`,
+their conversations: the next "the-loop up" resumes them, but for those whose
+spec.autoStart is false, which stay down. Nothing that is kept in the state directory is
+removed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return down(cmd.Context(), dir, grace, cmd.OutOrStdout()) },
 	}

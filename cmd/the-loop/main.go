@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -20,6 +21,27 @@ func main() {
 	root.AddCommand(upCommand(), downCommand())
 	if err := root.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "the-loop:", err)
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
+}
+
+// Exit codes.
+const (
+	exitFailed  = 1
+	exitRefused = 2 // what was given cannot be used, and nothing was done
+)
+
+// exitError is an error with an exit code of its own.
+type exitError struct {
+	error
+	code int
+}
+
+func (e *exitError) Unwrap() error { return e.error }
+
+func exitCode(err error) int {
+	if e, ok := errors.AsType[*exitError](err); ok {
+		return e.code
+	}
+	return exitFailed
 }

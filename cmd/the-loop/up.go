@@ -28,6 +28,7 @@ import (
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/controllers/agent"
 	"github.com/theloop-dev/the-loop/controllers/hub"
+	"github.com/theloop-dev/the-loop/internal/cliconfig"
 	"github.com/theloop-dev/the-loop/internal/devcluster"
 )
 
@@ -43,11 +44,15 @@ type upOptions struct {
 	stateDir        string
 	controlPlaneDir string
 	kubeconfig      string
+	config          string
 	sample          bool
 	verbose         bool
 	requestLog      bool
 	readyWithin     time.Duration
 	agent           agent.Options
+
+	// file is what was read of config.
+	file *cliconfig.Config
 }
 
 func upCommand() *cobra.Command {
@@ -58,7 +63,12 @@ func upCommand() *cobra.Command {
 		Long: `Run everything on this machine, in the foreground: a Kubernetes API server with its
 etcd, the controller and the agent, under one state directory. Ctrl-C stops it and
 leaves the sessions running; the next "the-loop up" takes them over as they are.
-"the-loop down" ends everything, sessions included.`,
+"the-loop down" ends everything, sessions included.
+
+Standing sessions that a configuration file declares are applied, and started where
+standingSessions.enabled and the entry's autoStart say so. A file that is wrong is
+refused before anything is started, with exit code 2. A session that does not run and
+whose spec.autoStart is false stays down.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) },
 	}
@@ -66,6 +76,7 @@ leaves the sessions running; the next "the-loop up" takes them over as they are.
 	f.StringVar(&o.stateDir, "state-dir", defaultState(), "directory that keeps everything")
 	f.StringVar(&o.controlPlaneDir, "control-plane-dir", "", "directory with kube-apiserver and etcd (make controlplane prints it)")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "work with this existing cluster instead of the embedded control plane")
+	f.StringVarP(&o.config, "config", "c", "", "configuration file that declares standing sessions (default: $THE_LOOP_CLI_CONFIG, ./.the-loop/cli-config.yaml, ~/.the-loop/cli-config.yaml)")
 	f.BoolVar(&o.sample, "sample", true, "create the sample StandingSession where it does not exist")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log what is looked at, too")
 	f.BoolVar(&o.requestLog, "request-log", false, "log every request to the embedded API server in the state directory")
@@ -80,6 +91,9 @@ leaves the sessions running; the next "the-loop up" takes them over as they are.
 
 func (o *upOptions) run(ctx context.Context, out io.Writer) (err error) {
 	log := logger(o.verbose)
+	if err := o.readConfig(log); err != nil {
+		return &exitError{code: exitRefused, error: err}
+	}
 	st, err := openState(o.stateDir)
 	if err != nil {
 		return err
@@ -105,6 +119,21 @@ func (o *upOptions) run(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, c.stop(out)) }()
 	return o.serve(ctx, c, log, out)
+}
+
+// readConfig reads the configuration file, before anything is started.
+func (o *upOptions) readConfig(log logr.Logger) (err error) {
+	if o.file, err = cliconfig.Load(o.config); err != nil {
+		return err
+	}
+	if o.file.File == "" {
+		return nil
+	}
+	log.Info("configuration file read", "file", o.file.File, "namedBy", o.file.NamedBy)
+	for _, key := range o.file.Ignored {
+		log.Info("nothing acts upon this key of the configuration file yet", "key", key.String())
+	}
+	return nil
 }
 
 // keepHostName gives the host the name that it had before: sessions are bound to it,
@@ -230,6 +259,10 @@ func (o *upOptions) serve(ctx context.Context, c *connection, log logr.Logger, o
 		log.Info("Claude Code is installed now, and the default class still runs the demo harness: kubectl delete sclass " + demoClass + ", then start again")
 	}
 	log.Info("installed", "kinds", "StandingSession, WorkItemSession, SessionMessage, SessionClass, SessionHost", "defaultClass", class)
+	// Before anything can be started by what runs below.
+	if err := o.declare(ctx, admin, log, out); err != nil {
+		return ignoreStop(ctx, err)
+	}
 
 	group, ctx := errgroup.WithContext(ctx)
 	part := func(name string, f func() error) {
