@@ -12,7 +12,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"go.uber.org/goleak"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/test/testenv/ground"
 )
 
 const configDir = "../../config"
@@ -37,7 +37,7 @@ func TestAPI(t *testing.T) {
 // processes: the first one owns it.
 var (
 	controlPlane *envtest.Environment
-	leaksBefore  goleak.Option
+	leaks        func() error
 )
 
 // What each process has of its own.
@@ -51,10 +51,9 @@ var (
 )
 
 var _ = SynchronizedBeforeSuite(func() []byte {
-	leaksBefore = goleak.IgnoreCurrent()
-	assets := assetsDir()
+	leaks = ground.Leaks()
 	controlPlane = &envtest.Environment{
-		BinaryAssetsDirectory:    assets,
+		BinaryAssetsDirectory:    ground.Assets(GinkgoTB()),
 		CRDDirectoryPaths:        []string{filepath.Join(configDir, "crd", "bases")},
 		ErrorIfCRDPathMissing:    true,
 		ControlPlaneStartTimeout: 2 * time.Minute,
@@ -84,7 +83,7 @@ var _ = SynchronizedBeforeSuite(func() []byte {
 	Expect(apiextensionsv1.AddToScheme(scheme.Scheme)).To(Succeed())
 	k8s, err = client.New(restConfig, client.Options{HTTPClient: transport})
 	Expect(err).NotTo(HaveOccurred())
-	kubectlBin = findKubectl()
+	kubectlBin = ground.Kubectl(GinkgoTB())
 })
 
 var _ = SynchronizedAfterSuite(func() {
@@ -95,41 +94,10 @@ var _ = SynchronizedAfterSuite(func() {
 	if controlPlane != nil {
 		Expect(controlPlane.Stop()).To(Succeed())
 	}
-	if leaksBefore != nil {
-		const interceptor = "github.com/onsi/ginkgo/v2/internal.(*genericOutputInterceptor).ResumeIntercepting.func1"
-		Eventually(func() error {
-			return goleak.Find(leaksBefore, goleak.IgnoreAnyFunction(interceptor), goleak.IgnoreAnyFunction(interceptor+".1"))
-		}).Should(Succeed())
+	if leaks != nil {
+		Eventually(leaks).Should(Succeed())
 	}
 })
-
-// assetsDir is the directory of kube-apiserver and etcd.
-func assetsDir() string {
-	GinkgoHelper()
-	dir := os.Getenv("KUBEBUILDER_ASSETS")
-	if dir == "" {
-		cmd := exec.Command("go", "run", "-C", "../../hack/controlplane", ".", "-print-dir")
-		out, err := cmd.Output()
-		Expect(err).NotTo(HaveOccurred(), "where are the binaries of the control plane? set KUBEBUILDER_ASSETS")
-		dir = strings.TrimSpace(string(out))
-	}
-	for _, name := range []string{"etcd", "kube-apiserver"} {
-		Expect(filepath.Join(dir, name)).To(BeARegularFile(), "run `make controlplane` first")
-	}
-	return dir
-}
-
-// findKubectl is the kubectl on PATH, else the one that is built with the control
-// plane.
-func findKubectl() string {
-	GinkgoHelper()
-	if bin, err := exec.LookPath("kubectl"); err == nil {
-		return bin
-	}
-	bin := filepath.Join(assetsDir(), "kubectl")
-	Expect(bin).To(BeARegularFile(), "there is no kubectl on PATH: run `make controlplane` first")
-	return bin
-}
 
 // kubectl runs kubectl and returns its output and what it complained of.
 func kubectl(ctx context.Context, args ...string) (stdout, stderr string, err error) {

@@ -61,14 +61,16 @@ func (h *hosted) look() harness.State {
 	}
 	h.offset = next
 	if f, ok := h.adapter.(harness.StateFile); ok && !h.state.Ready && !h.state.Started.IsZero() {
-		h.state = f.Recheck(h.state, h.lookup)
+		h.state = f.Recheck(h.state, h.process())
 	}
 	return h.state
 }
 
-// lookup is the environment of the harness for Recheck.
-func (h *hosted) lookup(key string) string {
-	return map[string]string{"CLAUDE_CONFIG_DIR": h.home, "LOOP_UID": "uid-1"}[key]
+// process is the harness for Recheck.
+func (h *hosted) process() harness.Process {
+	return harness.Process{ConversationID: h.conversation, Lookup: func(key string) string {
+		return map[string]string{"CLAUDE_CONFIG_DIR": h.home, "LOOP_UID": "uid-1"}[key]
+	}}
 }
 
 // deliver pastes a text in a frame and submits it.
@@ -170,7 +172,7 @@ var _ = Describe("a hosted session, from the adapter's command to what its hooks
 		h.deliver("fake: think=600000")
 		Eventually(func() harness.Activity { return h.look().Activity }).Should(Equal(harness.ActivityBusy))
 		recheck := func() harness.Activity {
-			return h.adapter.(harness.StateFile).Recheck(h.look(), h.lookup).Activity
+			return h.adapter.(harness.StateFile).Recheck(h.look(), h.process()).Activity
 		}
 		Consistently(recheck, "300ms").Should(Equal(harness.ActivityBusy))
 		h.types("\x1b")

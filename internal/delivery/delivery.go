@@ -101,7 +101,7 @@ func Advance(ctx context.Context, term Terminal, r Request, now time.Time) (Step
 		}
 	}
 	if step.Progress.Submitted.IsZero() {
-		if gap := r.Traits.SubmitGap - now.Sub(step.Progress.Pasted); gap > 0 && !step.Progress.Pasted.IsZero() {
+		if gap := r.Traits.Gap(len(r.Text)) - now.Sub(step.Progress.Pasted); gap > 0 && !step.Progress.Pasted.IsZero() {
 			step.Phase, step.After = Waiting, gap
 			return step, nil
 		}
@@ -228,6 +228,8 @@ func Closed(r Request) string {
 		return "the harness has not reached its prompt yet"
 	case r.State.Activity == harness.ActivityAwaitingInput:
 		return dialog + r.State.WaitingFor
+	case r.State.Activity == harness.ActivityBusy && r.Traits.IdleOnly:
+		return "the harness is in a turn, and would not take the text as a message of its own"
 	case r.State.Activity == harness.ActivityBusy && !r.WhileBusy:
 		return "the harness is in a turn, and the session's class delivers only to an idle one"
 	}

@@ -41,6 +41,10 @@ var _ = Describe("Advance", func() {
 		Expect(early.After).To(Equal(traits.SubmitGap * 3 / 4))
 		Expect(p.returns).To(BeZero())
 
+		long := advance(request(p, with(step.Progress), func(r *delivery.Request) { r.Traits.SubmitGapPerKiB = 1024 * time.Second }), noon.Add(traits.SubmitGap))
+		Expect(long.After).To(Equal(time.Duration(len(request(p).Text))*time.Second), "a harness that needs longer for a longer text")
+		Expect(p.returns).To(BeZero())
+
 		now := noon.Add(traits.SubmitGap)
 		step = advance(request(p, with(step.Progress)), now)
 		Expect([]int{p.bodies, p.returns}).To(Equal([]int{1, 1}))
@@ -75,6 +79,9 @@ var _ = Describe("Advance", func() {
 		}),
 		Entry("busy, and the class delivers to idle ones only", "in a turn", func(_ *pane, r *delivery.Request) {
 			r.State.Activity, r.WhileBusy = harness.ActivityBusy, false
+		}),
+		Entry("busy, and the harness would not take it as a message", "a message of its own", func(_ *pane, r *delivery.Request) {
+			r.State.Activity, r.Traits.IdleOnly = harness.ActivityBusy, true
 		}),
 		Entry("the pane is gone from the listing", "gone", func(p *pane, r *delivery.Request) { p.gone = true; r.Session = p.seen() }),
 		Entry("the harness has ended", "has ended", func(p *pane, r *delivery.Request) { p.dead = true; r.Session = p.seen() }),

@@ -4,17 +4,16 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"go.uber.org/goleak"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/theloop-dev/the-loop/test/testenv/ground"
 )
 
 func TestMain(m *testing.M) {
@@ -35,24 +34,9 @@ func TestDevcluster(t *testing.T) {
 var binDir string
 
 var _ = BeforeSuite(func() {
-	binDir = os.Getenv("KUBEBUILDER_ASSETS")
-	if binDir == "" {
-		cmd := exec.Command("go", "run", "-C", "../../hack/controlplane", ".", "-print-dir")
-		out, err := cmd.Output()
-		Expect(err).NotTo(HaveOccurred(), "where are the binaries of the control plane? set KUBEBUILDER_ASSETS")
-		binDir = strings.TrimSpace(string(out))
-	}
-	for _, name := range []string{etcdName, apiserverName} {
-		Expect(filepath.Join(binDir, name)).To(BeARegularFile(), "run `make controlplane` first")
-	}
-	// Ginkgo's own: it captures each spec's output when specs run in parallel.
-	const interceptor = "github.com/onsi/ginkgo/v2/internal.(*genericOutputInterceptor).ResumeIntercepting"
-	ignore := []goleak.Option{
-		goleak.IgnoreCurrent(), goleak.IgnoreAnyFunction(interceptor + ".func1"), goleak.IgnoreAnyFunction(interceptor + ".func1.1"),
-	}
-	DeferCleanup(func() {
-		Eventually(func() error { return goleak.Find(ignore...) }).Should(Succeed())
-	})
+	binDir = ground.Assets(GinkgoTB())
+	leaks := ground.Leaks()
+	DeferCleanup(func() { Eventually(leaks).Should(Succeed()) })
 })
 
 // newDir is a fresh state directory, absent yet.

@@ -3,7 +3,6 @@ package harness
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -51,12 +50,10 @@ func (claude) Command(opts LaunchOptions) (Command, error) {
 		checkUUID(opts.ConversationID),
 		checkChoice(opts),
 		checkClaudeArgs(opts.Args),
+		checkClaudeEffort(opts.Effort),
 	)
 	if err != nil {
 		return Command{}, err
-	}
-	if opts.Effort != "" && !slices.Contains(claudeEfforts, opts.Effort) {
-		return Command{}, fmt.Errorf("claude has no effort %q: it takes %s", opts.Effort, strings.Join(claudeEfforts, ", "))
 	}
 	args, theirs, err := takeSettings(opts.Args, opts.Dir)
 	if err != nil {

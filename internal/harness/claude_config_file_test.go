@@ -99,7 +99,7 @@ func oneMore(path string, n int) error {
 }
 
 var _ = Describe("writing a config that others write too", func() {
-	DescribeTable("H09 H10: eight processes and a harness that writes a hundred times a second lose no key",
+	DescribeTable("C151 H09 H10: eight processes and a harness that writes a hundred times a second lose no key",
 		func(locked bool) {
 			p := newPrep()
 			write(p.user(), `{"oauthAccount":{"id":12345678901234567890}}`)
@@ -258,7 +258,7 @@ var _ = Describe("the file that is written", func() {
 		Entry("blank space around", " \n{}\n\n", " \n{\n  \"p\": {\n    \"/d\": {\n      \"k\": true\n    }\n  }\n}\n\n"),
 	)
 
-	It("keeps its mode and is written through symbolic links, also into a file that is not there yet", func() {
+	It("C150: keeps its mode and is written through symbolic links, also into a file that is not there yet", func() {
 		p := newPrep()
 		for _, exists := range []bool{true, false} {
 			target := filepath.Join(p.base, fmt.Sprintf("dotfiles-%t", exists), "claude.json")

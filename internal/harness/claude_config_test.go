@@ -110,7 +110,7 @@ var _ = Describe("the trust of a directory", func() {
 		Expect(entries).To(HaveLen(1))
 	})
 
-	DescribeTable("reaches as far as its scope and its root allow",
+	DescribeTable("C144: reaches as far as its scope and its root allow",
 		func(change func(*prep, *PrepareOptions), wantRoot bool, warning string) {
 			p := newPrep()
 			var root string
@@ -167,7 +167,7 @@ var _ = Describe("the trust of a directory", func() {
 		Expect(trusted(p.user())).To(Equal(map[string]map[string]any{dir: bothKeys, p.dir: bothKeys, link: oneKey, p.root: oneKey}))
 	})
 
-	It("writes nothing when all is there, and not again what the harness takes out", func() {
+	It("C147: writes nothing when all is there, and not again what the harness takes out", func() {
 		p := newPrep()
 		p.prepare(nil)
 		stripped := strings.ReplaceAll(read(p.user()), ",\n      \"hasCompletedProjectOnboarding\": true", "")
@@ -212,7 +212,7 @@ var _ = Describe("the trust of a directory", func() {
 	)
 })
 
-var _ = Describe("where claude keeps its config", func() {
+var _ = Describe("where claude keeps its config (C145)", func() {
 	It("is CLAUDE_CONFIG_DIR, trimmed, where it is set", func() {
 		p := newPrep()
 		dir := filepath.Join(p.base, "not", "there")
@@ -244,7 +244,7 @@ var _ = Describe("where claude keeps its config", func() {
 })
 
 var _ = Describe("the disclaimer about running without permissions", func() {
-	DescribeTable("is accepted by the policy and the arguments", func(policy string, want bool, args ...string) {
+	DescribeTable("C148: is accepted by the policy and the arguments", func(policy string, want bool, args ...string) {
 		p := newPrep()
 		done := p.prepare(func(o *PrepareOptions) { o.AcceptBypass, o.Args = policy, args })
 		if !want {
@@ -300,7 +300,7 @@ var _ = Describe("the plugin", func() {
 		},
 		Entry("no file", "", "octo/loop", `{"extraKnownMarketplaces":{"the-loop":`+market+`},"enabledPlugins":{"the-loop@the-loop":true}}`, 2),
 		Entry("no marketplace", "", "", `{"enabledPlugins":{"the-loop@the-loop":true}}`, 1),
-		Entry("switched off", `{"enabledPlugins":{"the-loop@the-loop":false}}`, "", `{"enabledPlugins":{"the-loop@the-loop":false}}`, 0),
+		Entry("C149: switched off", `{"enabledPlugins":{"the-loop@the-loop":false}}`, "", `{"enabledPlugins":{"the-loop@the-loop":false}}`, 0),
 		Entry("a null", `{"enabledPlugins":{"the-loop@the-loop":null}}`, "", `{"enabledPlugins":{"the-loop@the-loop":null}}`, 0),
 		Entry("an operator's marketplace and plugins", `{"extraKnownMarketplaces":{"the-loop":{"x":1}},"enabledPlugins":{"a@b":true}}`, "octo/loop",
 			`{"extraKnownMarketplaces":{"the-loop":{"x":1}},"enabledPlugins":{"a@b":true,"the-loop@the-loop":true}}`, 1),

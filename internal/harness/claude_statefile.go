@@ -151,15 +151,15 @@ func hasUID(pid int, uid string) bool {
 // Recheck corrects the activity by claude's own session file: a dialog shows there
 // at once, and so does an interrupted turn, of which no hook tells. The
 // configuration directory is $CLAUDE_CONFIG_DIR, else $HOME/.claude.
-func (claude) Recheck(s State, lookup func(key string) string) State {
-	dir := strings.TrimSpace(lookup("CLAUDE_CONFIG_DIR"))
+func (claude) Recheck(s State, p Process) State {
+	dir := strings.TrimSpace(p.Lookup("CLAUDE_CONFIG_DIR"))
 	if dir == "" {
-		dir = filepath.Join(lookup("HOME"), ".claude")
+		dir = filepath.Join(p.Lookup("HOME"), ".claude")
 	}
 	if s.Ended || s.ConversationID == "" || !filepath.IsAbs(dir) {
 		return s
 	}
-	file, ok := findClaudeSession(dir, s.ConversationID, lookup("LOOP_UID"))
+	file, ok := findClaudeSession(dir, s.ConversationID, p.Lookup("LOOP_UID"))
 	if !s.Ready && !s.Ended {
 		waited := time.Since(s.Started)
 		s.Ready = ok && file.Status != "" || !ok && waited > readyWithoutFile || waited > readyAnyway

@@ -129,7 +129,7 @@ var _ = Describe("claude's session file", func() {
 			if before == ActivityAwaitingInput {
 				s.WaitingFor = "permission for Bash"
 			}
-			got := claude{}.Recheck(s, lookup("HOME", home))
+			got := claude{}.Recheck(s, Process{Lookup: lookup("HOME", home)})
 			Expect(got.Activity).To(Equal(want))
 			Expect(got.Since.Equal(at(wantSince))).To(BeTrue())
 			if want == ActivityAwaitingInput {
@@ -153,7 +153,9 @@ var _ = Describe("claude's session file", func() {
 	It("is looked for where the harness has its configuration, of the same session only", func() {
 		write(self)
 		busy := State{ConversationID: "c1", Activity: ActivityBusy, Since: at(1)}
-		idle := func(l func(string) string) bool { return claude{}.Recheck(busy, l).Activity == ActivityIdle }
+		idle := func(l func(string) string) bool {
+			return claude{}.Recheck(busy, Process{Lookup: l}).Activity == ActivityIdle
+		}
 		Expect(idle(lookup("CLAUDE_CONFIG_DIR", config))).To(BeTrue())
 		Expect(idle(lookup("CLAUDE_CONFIG_DIR", " "+config+" ", "HOME", "/nowhere"))).To(BeTrue())
 		Expect(idle(lookup())).To(BeFalse(), "without a home")

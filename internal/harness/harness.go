@@ -20,7 +20,8 @@ type LaunchOptions struct {
 	Args []string
 	// Model and Effort are "" for the harness's own choice.
 	Model, Effort string
-	// ConversationID is the conversation to start or to resume.
+	// ConversationID is the conversation to start or to resume; "" for a start where the
+	// harness chooses it (Traits.AssignsID).
 	ConversationID string
 	// Resume continues ConversationID instead of starting it.
 	Resume bool
@@ -36,6 +37,10 @@ type LaunchOptions struct {
 	PromptFile string
 	// Custom holds the argv templates of the custom adapter.
 	Custom CustomCommand
+	// Trust accepts the trust dialog for Dir, where that is done by the command line.
+	Trust bool
+	// FileDir is a private directory of the session, absolute, for Command.Files.
+	FileDir string
 	// AcceptBypass silences the harness's own disclaimer about running without
 	// permissions, whose default answer ends the harness. Set it only when the
 	// operator's arguments ask for that mode and the policy allows to accept it.
@@ -67,6 +72,15 @@ type Command struct {
 	Argv []string
 	// Env is added to the environment, KEY=value.
 	Env []string
+	// Files must be written, mode 0600, before the process is started.
+	Files []File
+}
+
+// File is a file that a command line refers to.
+type File struct {
+	// Path is in LaunchOptions.FileDir; the same for every launch.
+	Path string
+	Data []byte
 }
 
 // Traits are an adapter's answers that do not depend on a session.
@@ -80,25 +94,50 @@ type Traits struct {
 	Evidence bool
 	// ReadyWithin bounds the wait for readiness before the session is called stuck.
 	ReadyWithin time.Duration
+	// Refusal says why the harness cannot be hosted, "" for one that can.
+	Refusal string
+	// IdleOnly: nothing may be typed while the harness is in a turn, whatever a class
+	// allows. It would cut the answer short, or could not be proved.
+	IdleOnly bool
 	// Env names the variables by which the harness finds its account and its
 	// configuration: they are passed on from the operator's environment.
 	Env []string
 	// SubmitGap is the pause the harness needs between the paste and the carriage
-	// return.
-	SubmitGap time.Duration
+	// return, SubmitGapPerKiB what it needs in addition for each KiB of text.
+	SubmitGap, SubmitGapPerKiB time.Duration
 	// TakenWithin bounds the wait for the evidence after the carriage return.
 	TakenWithin time.Duration
 }
 
-// StateFile is implemented by an adapter whose harness also keeps a file of what it
-// is doing. It is the second source beside the hooks: an interrupted turn, for
-// one, fires no hook.
+// Gap is the pause between the paste of a text of so many bytes and the carriage
+// return.
+func (t Traits) Gap(size int) time.Duration {
+	const kib = 1 << 10
+	return t.SubmitGap + t.SubmitGapPerKiB*time.Duration(size)/kib
+}
+
+// StateFile is implemented by an adapter whose harness shows what it does in other
+// ways than by its hooks too: in files that it keeps, or in its process. An interrupted
+// turn, for one, fires no hook.
 type StateFile interface {
-	// Recheck corrects the activity of a State by that file. lookup gives environment
-	// variables as the harness of this launch sees them, "" when unset; with a
-	// LOOP_UID in it, only the file of a process with the same LOOP_UID counts. No
-	// file, or one that says nothing newer, leaves the State as it is.
-	Recheck(s State, lookup func(key string) string) State
+	// Recheck corrects a State by what is seen there, also a State of which no hook has
+	// told yet. What says nothing newer leaves the State as it is.
+	Recheck(s State, p Process) State
+}
+
+// Process is the living process of one launch.
+type Process struct {
+	// PID is the process of the pane. The harness is that process or below it.
+	PID int
+	// Launched is when it was started, to the second; zero when that is not known.
+	Launched time.Time
+	// ConversationID is the one that was launched, "" when the harness chooses it; Resume
+	// that it was to be continued.
+	ConversationID string
+	Resume         bool
+	// Lookup gives environment variables as the harness sees them, "" when unset; with a
+	// LOOP_UID in it, only files of a process with the same LOOP_UID count.
+	Lookup func(key string) string
 }
 
 // Adapter is one harness. Implementations are stateless.
@@ -135,7 +174,7 @@ const (
 // harness that has said nothing.
 type State struct {
 	// Started is when the harness said that it starts; with a StateFile it is Ready only
-	// once that says so too.
+	// once that says so too. Some say nothing before their first prompt.
 	Started time.Time
 	// Ready: the harness reached its prompt in this launch.
 	Ready bool

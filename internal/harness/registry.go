@@ -9,6 +9,10 @@ import (
 // person. A new harness is a file of its own, a test, and a line here.
 var adapters = []Adapter{
 	claude{},
+	codex{},
+	opencode{},
+	gemini{},
+	cursor{},
 	custom{},
 }
 

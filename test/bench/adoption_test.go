@@ -6,20 +6,16 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
@@ -28,6 +24,8 @@ import (
 	"github.com/theloop-dev/the-loop/internal/devcluster"
 	"github.com/theloop-dev/the-loop/internal/session"
 	"github.com/theloop-dev/the-loop/internal/tmux"
+	"github.com/theloop-dev/the-loop/test/testenv"
+	"github.com/theloop-dev/the-loop/test/testenv/ground"
 )
 
 const adopted = 200
@@ -64,31 +62,9 @@ func newFixture(b *testing.B) *fixture {
 	dir, err := os.MkdirTemp("/tmp", "loop-bench-")
 	check(b, err)
 	b.Cleanup(func() { _ = os.RemoveAll(dir) })
-	assets := os.Getenv("KUBEBUILDER_ASSETS")
-	if assets == "" {
-		b.Fatal("KUBEBUILDER_ASSETS is not set: run make bench")
-	}
 	f := &fixture{dir: dir}
-	f.cluster, err = devcluster.Start(b.Context(), devcluster.Options{Dir: filepath.Join(dir, "cp"), BinDir: assets, NoFsync: true})
-	check(b, err)
-	b.Cleanup(func() { _ = f.cluster.Stop(context.Background()) })
-	_, err = envtest.InstallCRDs(f.cluster.Config(), envtest.CRDInstallOptions{Paths: []string{"../../config/crd/bases"}, ErrorIfPathMissing: true})
-	check(b, err)
-	s := runtime.NewScheme()
-	check(b, api.AddToScheme(s))
-	check(b, corev1.AddToScheme(s))
-	cfg := f.cluster.Config()
-	cfg.QPS = -1
-	f.client, err = client.New(cfg, client.Options{Scheme: s})
-	check(b, err)
-	check(b, f.client.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: api.LeaseNamespace}}))
-	shim := filepath.Join(dir, "loop-shim")
-	build := exec.Command("go", "build", "-o", shim, "../../cmd/loop-shim")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := build.CombinedOutput()
-	if err != nil {
-		b.Fatalf("building loop-shim: %v\n%s", err, out)
-	}
+	f.cluster, f.client = testenv.StartCluster(b.Context(), b, dir)
+	shim := filepath.Join(ground.Programs(b, "./cmd/loop-shim"), "loop-shim")
 	socket := filepath.Join(dir, "t", "s")
 	f.options = agent.Options{Version: "bench", HostOptions: session.HostOptions{
 		HostName: "bench", Dir: filepath.Join(dir, "agent"), Shim: shim, TmuxSocket: socket, Log: logr.Discard(),

@@ -7,7 +7,8 @@ import (
 
 // options are the command line.
 type options struct {
-	version, help, print     bool
+	version, help            bool
+	print, json              bool
 	sessionID, resume        string
 	resumeSet, continueLast  bool
 	fork, skipPermissions    bool
@@ -71,7 +72,9 @@ var flagSpecs = map[string]flagSpec{
 	"--fallback-model":                     {oneValue, "NAME", "accepted", ignored},
 	"--setting-sources":                    {oneValue, "LIST", "accepted", ignored},
 	"--agent":                              {oneValue, "NAME", "accepted", ignored},
-	"--output-format":                      {oneValue, "FORMAT", "accepted", ignored},
+	"--output-format":                      {oneValue, "FORMAT", "with --print: text, or json for one object", func(o *options, v []string) { o.json = v[0] == "json" }},
+	"--tools":                              {manyValues, "TOOL...", "accepted", ignored},
+	"--no-session-persistence":             {noValue, "", "accepted", ignored},
 	"--verbose":                            {noValue, "", "accepted", ignored},
 	"--debug":                              {optionalValue, "FILTER", "accepted", ignored},
 	"--allow-dangerously-skip-permissions": {noValue, "", "accepted", ignored},

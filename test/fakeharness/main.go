@@ -6,10 +6,12 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -193,7 +195,26 @@ func (a *app) printOnly() int {
 		fmt.Fprintln(os.Stderr, "Error: Input must be provided when using --print")
 		return 1
 	}
-	fmt.Println(reply(text, len(a.conv.turns)/2+1))
-	a.log.event("exit", fields{"code": 0})
-	return 0
+	answer, failed := reply(text, len(a.conv.turns)/2+1), map[string]any{}
+	switch {
+	case slices.Contains(a.modes.list("refuse-model"), a.opts.model):
+		answer = fmt.Sprintf("There's an issue with the selected model (%s). It may not exist or you may not have access to it. Run --model to pick a different model.", a.opts.model)
+		failed = map[string]any{"api_error_status": 404, "api_error_type": "not_found_error"}
+	case a.modes.has("fail-print"):
+		answer = "API Error: 529 overloaded"
+		failed = map[string]any{"api_error_status": 529, "api_error_type": "overloaded_error"}
+	}
+	code := min(len(failed), 1)
+	if a.opts.json {
+		failed["type"], failed["subtype"], failed["is_error"], failed["result"], failed["session_id"] = "result", "success", code != 0, answer, a.id
+		line, err := json.Marshal(failed)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "Error:", err)
+			return 1
+		}
+		answer = string(line)
+	}
+	fmt.Println(answer)
+	a.log.event("exit", fields{"code": code})
+	return code
 }

@@ -73,6 +73,9 @@ var allModes = map[string]mode{
 	"never-ready": {"", "draw the prompt, but run no SessionStart hook and write no session file"},
 	"slow-hooks":  {"MS", "wait MS before each hook"},
 	"skip-hook":   {"A+B", "do not run the hooks of these events"},
+	// Questions (--print).
+	"refuse-model": {"A+B", "with --print, know none of these models"},
+	"fail-print":   {"", "with --print, fail for a reason that has nothing to do with the model"},
 	// Around.
 	"children":            {"A+B", "start children that ignore SIGTERM and SIGHUP, of: " + strings.Join(childKinds, ", ")},
 	"rewrite-config":      {"HZ", "rewrite .claude.json HZ times a second (default 100), atomically"},

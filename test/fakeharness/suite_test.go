@@ -14,9 +14,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
-	"go.uber.org/goleak"
 
 	"github.com/theloop-dev/the-loop/test/fakeharness/faketest"
+	"github.com/theloop-dev/the-loop/test/testenv/ground"
 )
 
 func TestFakeharness(t *testing.T) {
@@ -39,14 +39,8 @@ var _ = SynchronizedBeforeSuite(func() []byte {
 var _ = SynchronizedAfterSuite(func() {}, gexec.CleanupBuildArtifacts)
 
 var _ = BeforeEach(func() {
-	// What ginkgo itself starts in a parallel run is not ours.
-	const interceptor = "github.com/onsi/ginkgo/v2/internal.(*genericOutputInterceptor).ResumeIntercepting"
-	ignore := []goleak.Option{
-		goleak.IgnoreCurrent(), goleak.IgnoreAnyFunction(interceptor + ".func1"), goleak.IgnoreAnyFunction(interceptor + ".func1.1"),
-	}
-	DeferCleanup(func() {
-		Eventually(func() error { return goleak.Find(ignore...) }).Should(Succeed())
-	})
+	leaks := ground.Leaks()
+	DeferCleanup(func() { Eventually(leaks).Should(Succeed()) })
 })
 
 const id1 = "0b8e4a52-8f5e-4c47-9d1f-2a1f3c4d5e6f"

@@ -1,7 +1,8 @@
-// Command fakemodel is a server that stands in for the API of a model vendor, so that
-// a real harness can be run offline in tests and demonstrations. It speaks as much of
-// the Anthropic messages API as Claude Code 2.1.332 uses, and what it answers is
-// steered by the newest text of the user (see package server).
+// Command fakemodel is a server that stands in for the APIs of the model vendors, so
+// that a real harness can be run offline in tests and demonstrations. It speaks as much
+// of them as Claude Code 2.1.332, Codex 0.171.0, opencode 1.18.33 and Gemini CLI 0.61.0
+// use, and what it answers is steered by the newest text of the user (see package
+// server). It prints its base URLs in the form of environment variables.
 package main
 
 import (
@@ -47,7 +48,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("ANTHROPIC_BASE_URL=http://%s\n", l.Addr())
+	fmt.Printf("ANTHROPIC_BASE_URL=http://%[1]s\nOPENAI_BASE_URL=http://%[1]s/v1\nGOOGLE_GEMINI_BASE_URL=http://%[1]s\n", l.Addr())
 	srv := model.HTTP(ctx)
 	context.AfterFunc(ctx, func() { _ = srv.Close() })
 	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {

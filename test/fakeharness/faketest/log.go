@@ -13,7 +13,7 @@ import (
 // Event is one line of a fakeharness's log. Fields that an event does not have are
 // zero. The names of the events:
 //
-//	started         the program began: Argv, UID (its LOOP_UID), Behaviour
+//	started         the program began: Argv, UID (its LOOP_UID), Cwd, Behaviour
 //	ready           it reached its prompt: ID, Source
 //	input           Raw bytes came from the terminal
 //	frame           a bracketed paste is complete: Bytes, SHA256 and Lines of its body
@@ -40,6 +40,7 @@ type Event struct {
 	Event     string    `json:"event"`
 	Argv      []string  `json:"argv"`
 	UID       string    `json:"uid"`
+	Cwd       string    `json:"cwd"`
 	Behaviour string    `json:"behaviour"`
 	ID        string    `json:"id"`
 	Source    string    `json:"source"`

@@ -1,5 +1,7 @@
-// Package server is the fake model: an http.Handler that speaks as much of the
-// Anthropic messages API as Claude Code uses, without a model.
+// Package server is the fake model: an http.Handler that speaks as much of the APIs of
+// three vendors as their harnesses use, without a model: the Anthropic messages API
+// (Claude Code), the OpenAI responses API (Codex) and chat completions (opencode), and
+// Google's generateContent (Gemini CLI). Each API is one file, a dialect.
 //
 // What it answers is steered by directives in the newest text of the user; several may
 // stand in one text:
@@ -8,6 +10,7 @@
 //	[[say some words]]     the answer is "some words" instead of an echo
 //	[[tool Bash echo hi]]  the model calls the tool Bash with the command "echo hi"; once
 //	                       its result is there, the turn ends
+//	[[tool Sh {"cmd":"ls"}]]  the same with this input, for a tool of another form
 //	[[fail 529]]           the request fails with that HTTP status, each time
 //	[[hang]]               no answer until the client goes away
 //
@@ -44,15 +47,15 @@ type Call struct {
 	// Stream: the client asked for server-sent events.
 	Stream bool `json:"stream,omitempty"`
 	// Texts are the texts of the newest user message, without the reminders that the
-	// harness adds to it. A text that is all one paste is given without the tags that
-	// claude puts around it (seen with CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 from
+	// harnesses add to it. A text that is all one paste is given without the tags that
+	// Claude Code puts around it (seen with CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 from
 	// four lines or 800 characters on), and Pasted is set. TextDigests are the SHA-256 of
 	// each in hexadecimal.
 	Texts       []string `json:"texts,omitempty"`
 	TextDigests []string `json:"textDigests,omitempty"`
 	Pasted      bool     `json:"pasted,omitempty"`
-	// Messages is the number of messages in the conversation so far, Tools of the tools
-	// on offer.
+	// Messages is the number of messages (or items) in the conversation so far, Tools of
+	// the tools on offer.
 	Messages int `json:"messages,omitempty"`
 	Tools    int `json:"tools,omitempty"`
 	// Status is the HTTP status of the answer.
@@ -135,54 +138,80 @@ func (m *Model) next() int {
 	return m.answers
 }
 
+// dialect is the API of one vendor.
+type dialect interface {
+	// serves reports whether a POST request is of this API.
+	serves(r *http.Request) bool
+	// read understands a request.
+	read(r *http.Request, body []byte) (asked, error)
+	// counted is the answer to a question for the number of tokens.
+	counted(tokens int) any
+	// whole is the n-th answer in one piece, and stream sends it in several.
+	whole(model string, n int, a answer) any
+	stream(s *sse, model string, n int, a answer)
+	// failure is an error with this HTTP status.
+	failure(status int, message string) any
+}
+
+// dialects are all that are spoken; the first one also answers what none serves.
+var dialects = []dialect{anthropic{}, responses{}, chat{}, gemini{}}
+
+func dialectOf(r *http.Request) (dialect, bool) {
+	for _, d := range dialects {
+		if r.Method == http.MethodPost && d.serves(r) {
+			return d, true
+		}
+	}
+	return dialects[0], false
+}
+
 // ServeHTTP answers one request.
 func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e := Call{Time: time.Now().UTC(), Method: r.Method, Path: r.URL.Path, Status: http.StatusOK, Kind: KindOther}
-	switch {
-	case r.URL.Path == "/api/hello":
+	if r.URL.Path == "/api/hello" {
 		e.Kind = KindHello
 		m.record(e)
 		w.WriteHeader(e.Status)
 		return
-	case r.Method != http.MethodPost || r.URL.Path != "/v1/messages" && r.URL.Path != "/v1/messages/count_tokens":
+	}
+	d, ok := dialectOf(r)
+	if !ok {
 		e.Status = http.StatusNotFound
 		m.record(e)
-		fail(w, e.Status)
+		fail(w, d, e.Status)
 		return
 	}
-	var q request
+	var q asked
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err == nil {
-		err = json.Unmarshal(body, &q)
+		q, err = d.read(r, body)
 	}
 	if err != nil {
 		e.Status = http.StatusBadRequest
 		m.record(e)
-		fail(w, e.Status)
+		fail(w, d, e.Status)
 		return
 	}
-	e.Model, e.Stream, e.Messages, e.Tools = q.Model, q.Stream, len(q.Messages), len(q.Tools)
-	newest := q.newest()
-	e.Pasted = newest.pasted
-	for _, t := range newest.texts {
+	e.Model, e.Stream, e.Messages, e.Tools, e.Pasted = q.model, q.stream, q.messages, q.tools, q.said.pasted
+	for _, t := range q.said.texts {
 		e.Texts = append(e.Texts, t)
 		sum := sha256.Sum256([]byte(t))
 		e.TextDigests = append(e.TextDigests, hex.EncodeToString(sum[:]))
 	}
-	if r.URL.Path != "/v1/messages" {
+	if q.count {
 		e.Kind = KindCount
 		m.record(e)
-		answerJSON(w, map[string]int{"input_tokens": len(body) / bytesPerToken})
+		answerJSON(w, d.counted(len(body)/bytesPerToken))
 		return
 	}
-	m.message(w, r, q, e)
+	m.message(w, r, d, q, e)
 }
 
 // bytesPerToken is a rough guess.
 const bytesPerToken = 4
 
 // message answers a request for a message.
-func (m *Model) message(w http.ResponseWriter, r *http.Request, q request, e Call) {
+func (m *Model) message(w http.ResponseWriter, r *http.Request, d dialect, q asked, e Call) {
 	a := q.answer()
 	e.Kind = a.kind
 	if a.status != 0 {
@@ -191,14 +220,14 @@ func (m *Model) message(w http.ResponseWriter, r *http.Request, q request, e Cal
 	m.record(e)
 	switch {
 	case a.status != 0:
-		fail(w, a.status)
+		fail(w, d, a.status)
 	case a.hang:
 		<-r.Context().Done()
-	case q.Stream:
-		stream(w, r, q.Model, m.next(), a)
+	case q.stream:
+		d.stream(startSSE(w, r), q.model, m.next(), a)
 	default:
 		if wait(r.Context(), a.slow) {
-			answerJSON(w, whole(q.Model, m.next(), a))
+			answerJSON(w, d.whole(q.model, m.next(), a))
 		}
 	}
 }
@@ -216,19 +245,10 @@ func wait(ctx context.Context, d time.Duration) bool {
 }
 
 // fail answers with an error in the API's form.
-func fail(w http.ResponseWriter, status int) {
-	kind := map[int]string{
-		http.StatusBadRequest: "invalid_request_error", http.StatusUnauthorized: "authentication_error",
-		http.StatusNotFound: "not_found_error", http.StatusTooManyRequests: "rate_limit_error", 529: "overloaded_error",
-	}[status]
-	if kind == "" {
-		kind = "api_error"
-	}
+func fail(w http.ResponseWriter, d dialect, status int) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"type": "error", "error": map[string]string{"type": kind, "message": fmt.Sprintf("the fake model failed with %d as it was told to", status)},
-	})
+	_ = json.NewEncoder(w).Encode(d.failure(status, fmt.Sprintf("the fake model failed with %d as it was told to", status)))
 }
 
 func answerJSON(w http.ResponseWriter, v any) {

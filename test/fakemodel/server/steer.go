@@ -9,29 +9,28 @@ import (
 	"time"
 )
 
-// request is what matters of a request for a message.
-type request struct {
-	Model        string            `json:"model"`
-	Stream       bool              `json:"stream"`
-	Messages     []message         `json:"messages"`
-	Tools        []json.RawMessage `json:"tools"`
-	OutputConfig struct {
-		Format *struct {
-			Type   string `json:"type"`
-			Schema schema `json:"schema"`
-		} `json:"format"`
-	} `json:"output_config"`
-}
-
-type message struct {
-	Role    string          `json:"role"`
-	Content json.RawMessage `json:"content"`
-}
-
+// schema is the form that a client demands of an answer, as JSON Schema.
 type schema struct {
 	Type       any               `json:"type"`
 	Properties map[string]schema `json:"properties"`
 	Enum       []any             `json:"enum"`
+}
+
+// asked is a request as far as it matters here, the same for every API.
+type asked struct {
+	model string
+	// stream: the client wants server-sent events.
+	stream bool
+	// said is what the newest message of the user holds.
+	said said
+	// messages is their number, tools that of the tools on offer.
+	messages, tools int
+	// form is what the answer must look like, nil when it is free.
+	form *schema
+	// side: a question of the harness's own, such as that for a title.
+	side bool
+	// count: only the tokens are to be counted.
+	count bool
 }
 
 // said is what the newest user message holds.
@@ -52,37 +51,46 @@ func (s *said) add(text string) {
 	s.texts = append(s.texts, text)
 }
 
-// newest is the newest message of the user.
-func (q request) newest() said {
-	for i := len(q.Messages) - 1; i >= 0; i-- {
-		if q.Messages[i].Role == "user" {
-			return read(q.Messages[i].Content)
+// added are how the texts begin that a harness adds to what its user says: reminders
+// of Claude Code, the surroundings and AGENTS.md of Codex, those of Gemini.
+var added = []string{"<system-reminder>", "<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<session_context>"}
+
+// own reports whether the text is one that a harness adds by itself.
+func own(text string) bool {
+	for _, a := range added {
+		if strings.HasPrefix(strings.TrimSpace(text), a) {
+			return true
 		}
 	}
-	return said{}
+	return false
 }
 
-// read takes the texts of a message apart from what the harness adds to them.
-func read(content json.RawMessage) said {
+// content takes the texts of a message's content apart from what the harness adds to
+// them: one text, or a list of blocks with a type and a text.
+func content(raw json.RawMessage) said {
 	var s said
 	var one string
-	if json.Unmarshal(content, &one) == nil {
-		s.add(one)
+	if json.Unmarshal(raw, &one) == nil {
+		if !own(one) {
+			s.add(one)
+		}
 		return s
 	}
 	var blocks []struct {
 		Type string `json:"type"`
 		Text string `json:"text"`
 	}
-	if json.Unmarshal(content, &blocks) != nil {
+	if json.Unmarshal(raw, &blocks) != nil {
 		return s
 	}
 	for _, b := range blocks {
-		switch {
-		case b.Type == "tool_result":
+		switch b.Type {
+		case "tool_result":
 			s.result = true
-		case b.Type == "text" && !strings.HasPrefix(strings.TrimSpace(b.Text), "<system-reminder>"):
-			s.add(b.Text)
+		case "text", "input_text":
+			if !own(b.Text) {
+				s.add(b.Text)
+			}
 		}
 	}
 	return s
@@ -100,23 +108,28 @@ type answer struct {
 	input map[string]any
 }
 
-// directive is [[word rest]].
-var directive = regexp.MustCompile(`\[\[(slow|say|tool|fail|hang)(?: ([^\]\n]*))?\]\]`)
+// directive is [[word rest]]; a single ] may stand in the rest.
+var directive = regexp.MustCompile(`\[\[(slow|say|tool|fail|hang)(?: ((?:[^\]\n]|\][^\]\n])*))?\]\]`)
 
 // maxEcho is how much of a text is repeated, in characters.
 const maxEcho = 60
 
 // answer decides what to answer.
-func (q request) answer() answer {
-	if f := q.OutputConfig.Format; f != nil {
-		b, _ := json.Marshal(f.Schema.sample())
+func (q asked) answer() answer {
+	switch {
+	case q.form != nil:
+		b, _ := json.Marshal(q.form.sample())
 		return answer{kind: KindTitle, text: string(b)}
+	case q.side:
+		return answer{kind: KindTitle, text: "A session"}
 	}
-	s := q.newest()
-	text := strings.Join(s.texts, "\n")
+	text := strings.Join(q.said.texts, "\n")
 	a := answer{kind: KindTurn, text: "You said: " + beginning(text)}
-	if s.result {
+	if q.said.result {
 		a.kind, a.text = KindTool, "The tool has answered."
+		if len(q.said.texts) == 0 {
+			return a
+		}
 	}
 	for _, d := range directive.FindAllStringSubmatch(text, -1) {
 		a.follow(d[1], strings.TrimSpace(d[2]))
@@ -143,6 +156,10 @@ func (a *answer) follow(word, rest string) {
 	case "tool":
 		name, input, _ := strings.Cut(rest, " ")
 		a.tool, a.input = name, map[string]any{"command": input, "description": "Do as the user said"}
+		if strings.HasPrefix(input, "{") {
+			a.input = nil
+			err = json.Unmarshal([]byte(input), &a.input)
+		}
 	}
 	if err != nil {
 		a.status = http.StatusBadRequest
@@ -166,7 +183,8 @@ func (s schema) sample() any {
 	if len(s.Enum) > 0 {
 		return s.Enum[0]
 	}
-	switch s.Type {
+	kind, _ := s.Type.(string)
+	switch strings.ToLower(kind) { // Gemini writes OBJECT
 	case "object":
 		out := map[string]any{}
 		for k, p := range s.Properties {
