@@ -16,6 +16,10 @@ const (
 	ConditionAcceptingInput = "AcceptingInput"
 	// ConditionResumed (agent): the running conversation continues the recorded one.
 	ConditionResumed = "Resumed"
+	// ConditionChoiceApplied (agent): the next start of the harness gets the model and the
+	// effort that spec asks for. False is no obstacle: it is started without the one in
+	// question. Absent when spec asks for neither.
+	ConditionChoiceApplied = "ChoiceApplied"
 	// ConditionReady (controller): what is wanted is so. Its reason is that of the most
 	// important thing in the way; for a stopped session that is meant to be stopped it
 	// is True with reason Stopped.
@@ -100,6 +104,18 @@ const (
 	ReasonDirectoryMissing = "DirectoryMissing"
 	// ReasonDirectoryPresent: nothing to do.
 	ReasonDirectoryPresent = "DirectoryPresent"
+	// ReasonPreparingWorkspace: the checkout is being made; a large repository takes its time.
+	ReasonPreparingWorkspace = "PreparingWorkspace"
+	// ReasonCheckoutReady: nothing to do.
+	ReasonCheckoutReady = "CheckoutReady"
+	// ReasonCheckoutKept: the checkout should be gone and could not be removed; it is
+	// tried again. The message says what is in the way.
+	ReasonCheckoutKept = "CheckoutKept"
+	// ReasonCheckoutRemoved: nothing to do.
+	ReasonCheckoutRemoved = "CheckoutRemoved"
+	// ReasonNoSeparateCheckout: the session of a pull request needs a checkout of its
+	// own. Set workspace.root of the class.
+	ReasonNoSeparateCheckout = "NoSeparateCheckout"
 	// ReasonPromptUnreadable: promptFile or promptFrom could not be read.
 	ReasonPromptUnreadable = "PromptUnreadable"
 	// ReasonInvalidSpec: the session cannot be started as written; the message says
@@ -135,6 +151,30 @@ const (
 	ReasonResumeFailed = "ResumeFailed"
 	// ReasonReconciling: the host has not looked at the newest version of the object.
 	ReasonReconciling = "Reconciling"
+)
+
+// Reasons of ChoiceApplied. Those of a model go before those of an effort; the message
+// tells of both.
+const (
+	// ReasonApplied: nothing to do. The message warns when the harness's arguments name
+	// one too.
+	ReasonApplied = "Applied"
+	// ReasonModelNotDeclared: spec.models of the SessionClass does not have spec.model, or
+	// not any more. Add it there, or choose another.
+	ReasonModelNotDeclared = "ModelNotDeclared"
+	// ReasonModelRefused: the harness said that it does not know the model or may not use
+	// it. Choose another, or have the host ask again with the annotation
+	// theloop.dev/models-check-requested.
+	ReasonModelRefused = "ModelRefused"
+	// ReasonEffortNotDeclared: spec.efforts of the SessionClass does not have spec.effort,
+	// or not any more. Add it there, or choose another.
+	ReasonEffortNotDeclared = "EffortNotDeclared"
+	// ReasonEffortRefused: the harness said that it does not know the effort. Choose
+	// another, or have the host ask again.
+	ReasonEffortRefused = "EffortRefused"
+	// ReasonNotSupported: the harness has no way to be given this model or effort. Leave it
+	// out; the message says what the harness takes.
+	ReasonNotSupported = "NotSupported"
 )
 
 // Reasons of a SessionMessage's conditions.

@@ -104,6 +104,23 @@ type Activity struct {
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
+// SessionCheckout is the checkout in which a session works.
+type SessionCheckout struct {
+	// path of the directory on the host.
+	// +required
+	// +kubebuilder:validation:MaxLength=4096
+	Path string `json:"path"`
+	// root is the workspace root that it is below, where it is found again when
+	// the class has another by then.
+	// +required
+	// +kubebuilder:validation:MaxLength=4096
+	Root string `json:"root"`
+	// branch that was checked out at first; empty for a detached head.
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	Branch string `json:"branch,omitempty"`
+}
+
 // HostedSessionStatus is what is known of one hosted terminal session. The
 // agent of its host writes it, but for observedGeneration and the conditions
 // Scheduled, HostAvailable and Ready, which the controller writes.
@@ -171,6 +188,11 @@ type HostedSessionStatus struct {
 	// +kubebuilder:validation:MaxLength=4096
 	WorkingDirectory string `json:"workingDirectory,omitempty"`
 
+	// checkout is the directory that the-loop made for the session's repository;
+	// absent when there is none.
+	// +optional
+	Checkout *SessionCheckout `json:"checkout,omitempty"`
+
 	// hostName is the host that has the session.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
@@ -214,8 +236,14 @@ type HostedSessionStatus struct {
 	// +kubebuilder:validation:MaxLength=256
 	LastHandledRestart string `json:"lastHandledRestart,omitempty"`
 
+	// lastHandledUndo is the newest value of the annotation
+	// theloop.dev/undo-cleanup-requested that was acted upon.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	LastHandledUndo string `json:"lastHandledUndo,omitempty"`
+
 	// conditions: Scheduled, HostAvailable, WorkspaceReady, SessionRunning,
-	// AcceptingInput, Resumed, Ready.
+	// AcceptingInput, Resumed, ChoiceApplied, Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -241,7 +241,9 @@ var _ = Describe("config/rbac", func() {
 			expectMay(ctx, w, "get list watch patch delete", "sessionmessages", "default")
 			expectMay(ctx, w, "get list watch", "sessionhosts", "")
 			expectMay(ctx, w, "patch", "workitemsessions/status standingsessions/status sessionmessages/status sessionhosts/status", "default")
-			expectMayNot(ctx, w, "create delete deletecollection update", sessions, "default")
+			expectMay(ctx, w, "delete", "workitemsessions", "default") // those of pull requests, with their work item's
+			expectMayNot(ctx, w, "create deletecollection update", sessions, "default")
+			expectMayNot(ctx, w, "delete", "standingsessions", "default")
 			expectMayNot(ctx, w, "create deletecollection update", "sessionmessages", "default")
 			expectMayNot(ctx, w, writing, "sessionclasses sessionhosts", "")
 			expectMayNot(ctx, w, reading+" "+writing, ":secrets", "default")

@@ -108,7 +108,8 @@ type SessionClassSpec struct {
 // +kubebuilder:validation:XValidation:rule="(self.name == 'custom') == has(self.custom)",message="harness.custom is required for the harness 'custom', and allowed for no other"
 // +kubebuilder:validation:XValidation:rule="self.name != 'custom' || has(self.binary)",message="harness.binary is required for the harness 'custom'"
 type HarnessSpec struct {
-	// name of the adapter: claude, or custom for any other program.
+	// name of the adapter: claude (Claude Code), codex, gemini (Gemini CLI),
+	// opencode, or custom for any other program. cursor is known and refused.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9-]*$')",message="harness.name must match ^[a-z][a-z0-9-]*$, such as claude or custom"
@@ -179,8 +180,7 @@ type CustomHarness struct {
 // TmuxPolicy is what becomes of the terminal session when its harness ends.
 type TmuxPolicy struct {
 	// remainOnExit keeps the pane and its scrollback when the harness ends by
-	// itself.
-	// Not acted upon yet.
+	// itself, until it is started again.
 	// +optional
 	// +kubebuilder:default=true
 	RemainOnExit *bool `json:"remainOnExit,omitempty"`
@@ -213,7 +213,6 @@ type TmuxPolicy struct {
 	ResumeProbeSeconds *int32 `json:"resumeProbeSeconds,omitempty"`
 	// retainedSecondsAfterClose ends a retained terminal session after this time.
 	// Omitted: never.
-	// Not acted upon yet.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
@@ -259,33 +258,34 @@ type PluginPolicy struct {
 // WorkspacePolicy is where sessions work.
 type WorkspacePolicy struct {
 	// root is the directory on the host below which sessions work: absolute, or
-	// starting with "~/". Omitted: the home directory of the agent's user for a
-	// standing session, the agent's state directory for checkouts.
+	// starting with "~/". A work item's session works in a checkout of its
+	// repository below it, a standing session without a cwd in the root itself.
+	// Omitted: nothing is checked out, a work item's session gets an empty
+	// directory of its own, and a standing session works in the home directory of
+	// the agent's user.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(/|~$|~/)[^\x00-\x1f\x7f]*$')`,message="workspace.root must be an absolute path, or start with ~/, without control characters"
 	Root string `json:"root,omitempty"`
 	// strategy: Worktree shares one clone between sessions, Clone gives each its
-	// own.
-	// Not acted upon yet.
+	// own. Checkouts that exist keep theirs.
 	// +optional
 	// +kubebuilder:validation:Enum=Worktree;Clone
 	// +kubebuilder:default=Worktree
 	Strategy string `json:"strategy,omitempty"`
 	// cloneProtocol is how repositories are fetched.
-	// Not acted upon yet.
 	// +optional
 	// +kubebuilder:validation:Enum=HTTPS;SSH
 	// +kubebuilder:default=HTTPS
 	CloneProtocol string `json:"cloneProtocol,omitempty"`
-	// keepCheckoutOnClose keeps the checkout of a stopped session.
-	// Not acted upon yet.
+	// keepCheckoutOnClose keeps the checkout of a stopped or deleted session. A
+	// cleanup removes it all the same.
 	// +optional
 	// +kubebuilder:default=false
 	KeepCheckoutOnClose *bool `json:"keepCheckoutOnClose,omitempty"`
-	// undoCleanupSeconds is how long uncommitted work of a removed checkout can be
-	// restored. Default 604800 (7 days).
-	// Not acted upon yet.
+	// undoCleanupSeconds is how long the unsaved work of a removed checkout,
+	// uncommitted or not pushed, can be restored. Default 604800 (7 days); 0 keeps
+	// nothing.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000

@@ -77,6 +77,24 @@ type SessionHostStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	AgentVersion string `json:"agentVersion,omitempty"`
+	// models is what the harnesses of the host said of the models and efforts
+	// that SessionClasses declare: for the classes of sessions of this host, each
+	// one asked alone by one cheap call, and again after a day. A verdict can keep
+	// a session from being started with a model or an effort; it never offers one
+	// that its class does not declare.
+	// +optional
+	// +listType=map
+	// +listMapKey=class
+	// +listMapKey=kind
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=512
+	Models []ModelVerdict `json:"models,omitempty"`
+	// lastHandledModelsCheck is the newest value of the annotation
+	// theloop.dev/models-check-requested for which all models and efforts have
+	// been asked about anew.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	LastHandledModelsCheck string `json:"lastHandledModelsCheck,omitempty"`
 	// conditions: Ready.
 	// +optional
 	// +listType=map
@@ -107,6 +125,76 @@ type HostHarness struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Path string `json:"path,omitempty"`
+}
+
+// ChoiceKind is what a session can choose of its harness.
+// +kubebuilder:validation:Enum=Model;Effort
+type ChoiceKind string
+
+// Kinds of choices.
+const (
+	// ChoiceModel is one of spec.models of a SessionClass.
+	ChoiceModel ChoiceKind = "Model"
+	// ChoiceEffort is one of spec.efforts of a SessionClass.
+	ChoiceEffort ChoiceKind = "Effort"
+)
+
+// Verdict is what a harness said of a model or an effort.
+// +kubebuilder:validation:Enum=Accepted;Refused;Unknown
+type Verdict string
+
+// Verdicts.
+const (
+	// VerdictAccepted: the harness answered with it.
+	VerdictAccepted Verdict = "Accepted"
+	// VerdictRefused: the harness said that it does not know it or may not use it.
+	VerdictRefused Verdict = "Refused"
+	// VerdictUnknown: the harness could not be asked, or its answer was about
+	// something else. Nothing is withheld for it.
+	VerdictUnknown Verdict = "Unknown"
+)
+
+// ModelVerdict is what a harness said of one model or effort. It counts for a
+// day, for sessions with the same arguments, environment and executable.
+type ModelVerdict struct {
+	// class is the SessionClass that declares it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Class string `json:"class"`
+	// kind is Model or Effort.
+	// +required
+	Kind ChoiceKind `json:"kind"`
+	// name of the model or the effort.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Name string `json:"name"`
+	// harness is the adapter that was asked.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Harness string `json:"harness,omitempty"`
+	// argsDigest is the beginning, 16 hexadecimal digits, of the SHA-256 of the
+	// harness arguments, joined by NUL.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	ArgsDigest string `json:"argsDigest,omitempty"`
+	// runtimeDigest is the same of what else the answer depends on: the executable
+	// (its real path, size and time of change) and the environment of the class.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	RuntimeDigest string `json:"runtimeDigest,omitempty"`
+	// verdict: Accepted, Refused, or Unknown.
+	// +required
+	Verdict Verdict `json:"verdict"`
+	// checkedAt is when the harness was asked.
+	// +required
+	CheckedAt metav1.Time `json:"checkedAt"`
+	// message is what the harness said, or why it could not be asked. At most 256
+	// bytes.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Message string `json:"message,omitempty"`
 }
 
 // SessionHostList is a list of SessionHost.

@@ -68,13 +68,15 @@ type StandingSessionSpec struct {
 	HarnessArgs []string `json:"harnessArgs,omitzero"`
 
 	// model names one of the models that the SessionClass declares. Omitted: the
-	// harness's own choice.
+	// harness's own choice. One that is not declared, or that the harness refused,
+	// is left out: the condition ChoiceApplied says so.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*$`
 	// +kubebuilder:validation:MaxLength=128
 	Model string `json:"model,omitempty"`
 
-	// effort names one of the effort levels that the SessionClass declares.
+	// effort names one of the effort levels that the SessionClass declares. It is
+	// left out as a model is.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9._-]*$`
 	// +kubebuilder:validation:MaxLength=64

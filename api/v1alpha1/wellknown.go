@@ -6,7 +6,7 @@ const (
 	KindStandingSession = "StandingSession"
 )
 
-// Annotations that people and tools set on a session.
+// Annotations that people and tools set on a session, or on a host where that is said.
 const (
 	// RestartRequestedAnnotation asks for one restart. Its value is an opaque token: the
 	// session is restarted once for each value that differs from
@@ -15,6 +15,23 @@ const (
 	// PausedAnnotation takes the agent's hands off: while it is present, whatever its
 	// value, the agent neither starts, ends nor types into the session.
 	PausedAnnotation = "theloop.dev/paused"
+	// ForceCleanupAnnotation with the value "true" lets a cleanup end panes that a person
+	// opened in the session's terminal, with what is not saved in them.
+	ForceCleanupAnnotation = "theloop.dev/force-cleanup"
+	// UndoCleanupAnnotation asks, with an opaque token as its value, that the next
+	// checkout of the session be the one that was removed last, with its uncommitted
+	// work, instead of a new one. It is done once for each value that differs from
+	// status.lastHandledUndo.
+	UndoCleanupAnnotation = "theloop.dev/undo-cleanup-requested"
+	// ModelsCheckRequestedAnnotation on a SessionHost asks, with an opaque token as its
+	// value, that its harnesses be asked anew about all declared models and efforts. It is
+	// done once for each value that differs from status.lastHandledModelsCheck.
+	ModelsCheckRequestedAnnotation = "theloop.dev/models-check-requested"
+	// DeclaredByAnnotation names what declares a StandingSession whose origin is
+	// OriginDeclared, as <file>#<path of the entry>. On one of another origin it names
+	// what declared it last: the session is no longer declared, and its name may be
+	// declared again.
+	DeclaredByAnnotation = "theloop.dev/declared-by"
 )
 
 // Labels.

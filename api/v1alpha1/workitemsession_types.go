@@ -10,6 +10,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:resource:path=workitemsessions,scope=Namespaced,shortName=worksessions;worksession;wis,categories=theloop
 // +kubebuilder:selectablefield:JSONPath=`.spec.hostName`
 // +kubebuilder:selectablefield:JSONPath=`.spec.state`
+// +kubebuilder:selectablefield:JSONPath=`.spec.parentName`
 // +kubebuilder:printcolumn:name="Item",type=string,JSONPath=`.status.item`
 // +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.hostName`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
@@ -90,13 +91,16 @@ type WorkItemSessionSpec struct {
 	// +kubebuilder:default=OnMessage
 	RestartPolicy RestartPolicy `json:"restartPolicy,omitempty"`
 
-	// model names one of the models that the SessionClass declares.
+	// model names one of the models that the SessionClass declares. One that it
+	// does not declare, or that the harness refused, is left out: the condition
+	// ChoiceApplied says so.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*$`
 	// +kubebuilder:validation:MaxLength=128
 	Model string `json:"model,omitempty"`
 
-	// effort names one of the effort levels that the SessionClass declares.
+	// effort names one of the effort levels that the SessionClass declares. It is
+	// left out as a model is.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9._-]*$`
 	// +kubebuilder:validation:MaxLength=64
@@ -183,6 +187,15 @@ type SessionWorkspace struct {
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._/-]*$') && !self.contains('..')",message="workspace.ref must be a plain branch, tag or commit name: it must match ^[A-Za-z0-9][A-Za-z0-9._/-]*$ and not contain '..'"
 	Ref string `json:"ref,omitempty"`
+
+	// branch is the branch of the repository to be on. For a pull request it is
+	// its head branch, when that is in the repository itself and not in a fork. A
+	// branch that is checked out elsewhere on the host is not taken away from
+	// there.
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._/-]*$') && !self.contains('..')",message="workspace.branch must be a plain branch name: it must match ^[A-Za-z0-9][A-Za-z0-9._/-]*$ and not contain '..'"
+	Branch string `json:"branch,omitempty"`
 }
 
 // RegisteredConversation is a conversation that exists already on the host.

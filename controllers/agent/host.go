@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -92,6 +93,30 @@ func (h Host) others(l *coordinationv1.Lease) bool {
 type registration struct {
 	Host
 	manager ctrl.Manager
+	status  *hostStatus
+}
+
+// hostStatus writes the agent's part of the SessionHost's status. It has two writers, and
+// an apply gives up what it leaves out: each changes the whole, one at a time.
+type hostStatus struct {
+	mu     sync.Mutex
+	client client.Client
+}
+
+// change reads the SessionHost by read and writes what change makes of its status, unless
+// that is nothing.
+func (h *hostStatus) change(ctx context.Context, read func() (*api.SessionHost, error), change func(*api.SessionHostStatus)) (*api.SessionHost, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	host, err := read()
+	if err != nil {
+		return nil, err
+	}
+	before := host.Status.DeepCopy()
+	before.Conditions = nil
+	after := before.DeepCopy()
+	change(after)
+	return host, apply.Status(ctx, h.client, apply.Agent, host, before, after)
 }
 
 // registerAgain is how often a SessionHost that somebody deleted is made anew.
@@ -145,6 +170,19 @@ func (r *registration) Start(ctx context.Context) error {
 
 // register creates the SessionHost unless it exists, and reports the facts.
 func (r *registration) register(ctx context.Context) (*api.SessionHost, error) {
+	host, err := r.status.change(ctx, func() (*api.SessionHost, error) { return r.host(ctx) }, func(st *api.SessionHostStatus) {
+		models, handled := st.Models, st.LastHandledModelsCheck
+		*st = *r.Facts.DeepCopy()
+		st.Models, st.LastHandledModelsCheck = models, handled
+	})
+	if err != nil {
+		return nil, fmt.Errorf("registering SessionHost %s: %w", r.Name, err)
+	}
+	return host, nil
+}
+
+// host reads the SessionHost, and creates it unless it exists.
+func (r *registration) host(ctx context.Context) (*api.SessionHost, error) {
 	c := r.manager.GetClient()
 	host := &api.SessionHost{}
 	err := c.Get(ctx, client.ObjectKey{Name: r.Name}, host)
@@ -155,13 +193,5 @@ func (r *registration) register(ctx context.Context) (*api.SessionHost, error) {
 	if apierrors.IsAlreadyExists(err) {
 		err = r.manager.GetAPIReader().Get(ctx, client.ObjectKey{Name: r.Name}, host)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("registering SessionHost %s: %w", r.Name, err)
-	}
-	before := host.Status.DeepCopy()
-	before.Conditions = nil
-	if err := apply.Status(ctx, c, apply.Agent, host, before, r.Facts); err != nil {
-		return nil, fmt.Errorf("reporting the facts of SessionHost %s: %w", r.Name, err)
-	}
-	return host, nil
+	return host, err
 }

@@ -11,13 +11,14 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/controllers/internal/emit"
 	"github.com/theloop-dev/the-loop/controllers/internal/kinds"
 	"github.com/theloop-dev/the-loop/internal/session"
 )
@@ -38,7 +39,7 @@ const volatileEvery = 10 * time.Second
 type sessionReconciler struct {
 	client   client.Client
 	reader   client.Reader
-	recorder events.EventRecorder
+	emitter  emit.Emitter
 	engine   *session.Engine
 	hostName string
 	log      logr.Logger
@@ -63,7 +64,7 @@ func (r *sessionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 		return ctrl.Result{}, err
 	}
 	wait, err := r.engine.Reconcile(ctx, subject)
-	later, saveErr := r.save(ctx, st)
+	later, saveErr := r.save(ctx, subject, st)
 	if err == nil {
 		err = saveErr
 	}
@@ -78,11 +79,18 @@ func (r *sessionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 
 // subject gathers what the engine needs to know.
 func (r *sessionReconciler) subject(ctx context.Context, obj kinds.Session) (*session.Subject, *store, error) {
-	st := &store{client: r.client, reader: r.reader, recorder: r.recorder, obj: obj, saved: agentPart(obj.HostedStatus())}
+	st := &store{client: r.client, reader: r.reader, emitter: r.emitter, obj: obj, saved: agentPart(obj.HostedStatus())}
 	s := &session.Subject{Object: obj, Store: st, Log: r.log.WithValues("session", strings.ToLower(obj.SessionKind())+"/"+obj.GetNamespace()+"/"+obj.GetName())}
 	var err error
-	if s.Class, s.ClassProblem, err = r.class(ctx, obj.Placement().ClassName); err != nil {
+	if s.Class, s.ClassProblem, err = classNamed(ctx, r.client, obj.Placement().ClassName); err != nil {
 		return nil, nil, err
+	}
+	if session.Chooses(obj) {
+		host := &api.SessionHost{}
+		if err := r.client.Get(ctx, client.ObjectKey{Name: r.hostName}, host); client.IgnoreNotFound(err) != nil {
+			return nil, nil, err
+		}
+		s.Verdicts = host.Status.Models
 	}
 	var list api.SessionMessageList
 	key := messageKey(obj.SessionKind(), obj.GetName())
@@ -95,7 +103,7 @@ func (r *sessionReconciler) subject(ctx context.Context, obj kinds.Session) (*se
 			s.Messages = append(s.Messages, m)
 		}
 	}
-	if w, ok := obj.(*api.WorkItemSession); ok && w.Spec.State == api.SessionStateCleanedUp && w.Spec.PullRequest == nil {
+	if w, ok := obj.(*api.WorkItemSession); ok && w.Spec.PullRequest == nil && (w.Spec.State == api.SessionStateCleanedUp || w.DeletionTimestamp != nil) {
 		if s.EndpointsLeft, err = r.endpointsLeft(ctx, w); err != nil {
 			return nil, nil, err
 		}
@@ -110,33 +118,46 @@ func isFor(m *api.SessionMessage, uid types.UID) bool {
 	return (asked == "" || asked == uid) && (took == "" || took == uid)
 }
 
-// endpointsLeft reports whether a pull request's session of this work item still has
-// something on the host.
-func (r *sessionReconciler) endpointsLeft(ctx context.Context, parent *api.WorkItemSession) (bool, error) {
-	var all api.WorkItemSessionList
-	if err := r.client.List(ctx, &all, client.InNamespace(parent.Namespace)); err != nil {
-		return false, err
+// endpointsLeft names the sessions of the work item's pull requests that still have
+// something on their hosts, with what is in the way. They may be on other hosts, so the
+// API server is asked.
+func (r *sessionReconciler) endpointsLeft(ctx context.Context, parent *api.WorkItemSession) (string, error) {
+	st := parent.Status
+	if parent.DeletionTimestamp == nil && st.ClosedAt != nil && st.Launch == nil && st.StartedAt == nil {
+		return "", nil // cleaned up before
 	}
-	for i := range all.Items {
-		if c := &all.Items[i]; c.Spec.ParentName == parent.Name && c.Status.TmuxTarget != "" {
-			return true, nil
+	var children api.WorkItemSessionList
+	if err := r.reader.List(ctx, &children, client.InNamespace(parent.Namespace), client.MatchingFields{"spec.parentName": parent.Name}); err != nil {
+		return "", err
+	}
+	var left []string
+	for i := range children.Items {
+		c := &children.Items[i]
+		running := meta.FindStatusCondition(c.Status.Conditions, api.ConditionSessionRunning)
+		if parent.DeletionTimestamp == nil && (c.Spec.HostName == "" || running != nil && running.Reason == api.ReasonCleanedUp) {
+			continue
 		}
+		if running == nil {
+			left = append(left, c.Name)
+			continue
+		}
+		left = append(left, c.Name+" ("+running.Message+")")
 	}
-	return false, nil
+	return strings.Join(left, ", "), nil
 }
 
-// class finds the session's class, or says why there is none.
-func (r *sessionReconciler) class(ctx context.Context, name string) (*api.SessionClass, string, error) {
+// classNamed finds the class that a session names, or says why there is none.
+func classNamed(ctx context.Context, reader client.Reader, name string) (*api.SessionClass, string, error) {
 	if name != "" {
 		c := &api.SessionClass{}
-		err := r.client.Get(ctx, client.ObjectKey{Name: name}, c)
+		err := reader.Get(ctx, client.ObjectKey{Name: name}, c)
 		if apierrors.IsNotFound(err) {
 			return nil, "SessionClass " + name + " does not exist: create it, or name another in spec.className (kubectl get sclass)", nil
 		}
 		return c, "", err
 	}
 	var list api.SessionClassList
-	if err := r.client.List(ctx, &list, client.MatchingLabels{api.DefaultClassLabel: "true"}); err != nil {
+	if err := reader.List(ctx, &list, client.MatchingLabels{api.DefaultClassLabel: "true"}); err != nil {
 		return nil, "", err
 	}
 	switch len(list.Items) {
@@ -149,9 +170,10 @@ func (r *sessionReconciler) class(ctx context.Context, name string) (*api.Sessio
 }
 
 // save writes the status, unless nothing changed or only what changes all the time
-// did so a moment ago; it then says when to come back.
-func (r *sessionReconciler) save(ctx context.Context, st *store) (time.Duration, error) {
+// did so a moment ago; it then says when to come back. What is on record is told.
+func (r *sessionReconciler) save(ctx context.Context, s *session.Subject, st *store) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(st.obj, api.SessionFinalizer) {
+		s.Recorded()
 		return 0, nil
 	}
 	part := agentPart(st.obj.HostedStatus())
@@ -160,5 +182,9 @@ func (r *sessionReconciler) save(ctx context.Context, st *store) (time.Duration,
 			return wait, nil
 		}
 	}
-	return 0, client.IgnoreNotFound(st.SaveSession(ctx))
+	if err := st.SaveSession(ctx); err != nil {
+		return 0, client.IgnoreNotFound(err)
+	}
+	s.Recorded()
+	return 0, nil
 }

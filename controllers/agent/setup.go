@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,12 +21,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/controllers/internal/apply"
+	"github.com/theloop-dev/the-loop/controllers/internal/emit"
 	"github.com/theloop-dev/the-loop/controllers/internal/kinds"
 	"github.com/theloop-dev/the-loop/internal/session"
 )
@@ -84,6 +87,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host H
 	hints := &hints{client: mgr.GetClient(), log: log}
 	engine.Lister.Changed = hints.changed
 	engine.KnownUID = hints.known
+	engine.Jobs = session.NewJobs(func(uid types.UID) { hints.changed([]string{string(uid)}, nil, false) })
 	for _, k := range kinds.All {
 		if err := setupKind(mgr, engine, host.Name, k, log, hints.channel(k.Name)); err != nil {
 			return err
@@ -92,15 +96,28 @@ func Setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host H
 	if err := mgr.Add(engine.Lister); err != nil {
 		return err
 	}
+	if err := mgr.Add(engine.Jobs); err != nil {
+		return err
+	}
+	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		wait.UntilWithContext(ctx, engine.Reap, reapEvery)
+		return nil
+	})); err != nil {
+		return err
+	}
 	if err := mgr.Add(&pokes{engine: engine, hints: hints}); err != nil {
 		return err
 	}
-	return mgr.Add(&registration{Host: host, manager: mgr})
+	status := &hostStatus{client: mgr.GetClient()}
+	if err := setupModels(mgr, engine, status, hints, log); err != nil {
+		return err
+	}
+	return mgr.Add(&registration{Host: host, manager: mgr, status: status})
 }
 
 func setupKind(mgr ctrl.Manager, engine *session.Engine, hostName string, k kinds.Kind, log logr.Logger, hinted <-chan event.GenericEvent) error {
 	r := &sessionReconciler{
-		client: mgr.GetClient(), reader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("theloop-agent"),
+		client: mgr.GetClient(), reader: mgr.GetAPIReader(), emitter: emit.New(mgr, "theloop-agent", log),
 		engine: engine, hostName: hostName, fresh: k.New, log: log,
 	}
 	name := strings.ToLower(k.Name)
@@ -182,6 +199,9 @@ func (p *pokes) Start(ctx context.Context) error {
 	}
 	return nil
 }
+
+// reapEvery is how often what was retained for a time is looked at.
+const reapEvery = time.Minute
 
 // hintTimeout bounds the giving of hints, which wait for room in a reconciler's queue.
 const hintTimeout = 5 * time.Second

@@ -6,28 +6,29 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/controllers/internal/apply"
+	"github.com/theloop-dev/the-loop/controllers/internal/emit"
 	"github.com/theloop-dev/the-loop/controllers/internal/kinds"
+	"github.com/theloop-dev/the-loop/internal/event"
 )
 
 // store is the cluster as one session's engine sees it.
 type store struct {
 	client client.Client
 	// reader reads past every cache.
-	reader   client.Reader
-	recorder events.EventRecorder
-	obj      kinds.Session
+	reader  client.Reader
+	emitter emit.Emitter
+	obj     kinds.Session
 	// saved is the agent's part of the status as it is stored.
 	saved *api.HostedSessionStatus
 }
 
 // agentConditions are the condition types of a session that the agent owns.
-var agentConditions = []string{api.ConditionWorkspaceReady, api.ConditionSessionRunning, api.ConditionAcceptingInput, api.ConditionResumed}
+var agentConditions = []string{api.ConditionWorkspaceReady, api.ConditionSessionRunning, api.ConditionAcceptingInput, api.ConditionResumed, api.ConditionChoiceApplied}
 
 // agentPart is the part of a status that the agent owns.
 func agentPart(st *api.HostedSessionStatus) *api.HostedSessionStatus {
@@ -102,11 +103,12 @@ func (s *store) Release(ctx context.Context) error {
 	return client.IgnoreNotFound(s.client.Patch(ctx, answer, patch, apply.Agent))
 }
 
-// Event implements session.Store.
-func (s *store) Event(warning bool, reason, message string) {
-	kind := corev1.EventTypeNormal
-	if warning {
-		kind = corev1.EventTypeWarning
-	}
-	s.recorder.Eventf(s.obj, nil, kind, reason, reason, "%s", message)
+// Emit implements session.Store.
+func (s *store) Emit(e event.Event, message string, fields ...any) {
+	s.emitter.Emit(s.obj, nil, e, message, fields...)
+}
+
+// EmitAbout implements session.Store.
+func (s *store) EmitAbout(m *api.SessionMessage, e event.Event, message string, fields ...any) {
+	s.emitter.Emit(s.obj, m, e, message, fields...)
 }

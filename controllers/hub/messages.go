@@ -21,7 +21,9 @@ import (
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/controllers/internal/apply"
+	"github.com/theloop-dev/the-loop/controllers/internal/emit"
 	"github.com/theloop-dev/the-loop/controllers/internal/kinds"
+	catalogue "github.com/theloop-dev/the-loop/internal/event"
 )
 
 // sessionWait is how long a message may wait for a session that does not exist yet,
@@ -31,13 +33,14 @@ const sessionWait = 60 * time.Second
 // messageReconciler hands messages to the host of their session, ends those that have
 // no session, and removes finished ones when their time is over.
 type messageReconciler struct {
-	client client.Client
-	reader client.Reader
-	clock  clock.PassiveClock
+	client  client.Client
+	reader  client.Reader
+	emitter emit.Emitter
+	clock   clock.PassiveClock
 }
 
-func setupMessages(mgr ctrl.Manager) error {
-	r := &messageReconciler{client: mgr.GetClient(), reader: mgr.GetAPIReader(), clock: clock.RealClock{}}
+func setupMessages(mgr ctrl.Manager, emitter emit.Emitter) error {
+	r := &messageReconciler{emitter: emitter, client: mgr.GetClient(), reader: mgr.GetAPIReader(), clock: clock.RealClock{}}
 	b := ctrl.NewControllerManagedBy(mgr).Named("hub-sessionmessage").For(&api.SessionMessage{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: apply.RateLimiter()})
 	for _, k := range kinds.All {
@@ -164,7 +167,21 @@ func (r *messageReconciler) refuse(ctx context.Context, m *api.SessionMessage) e
 		Type: api.ConditionFailed, Status: metav1.ConditionTrue, Reason: reason, ObservedGeneration: m.Generation,
 		LastTransitionTime: metav1.NewTime(now), Message: message,
 	})
-	return apply.Status(ctx, r.client, apply.Hub, live, nil, st, client.ForceOwnership)
+	if err := apply.Status(ctx, r.client, apply.Hub, live, nil, st, client.ForceOwnership); err != nil {
+		return err
+	}
+	r.refused(live, outcome, reason, message)
+	return nil
+}
+
+// refused tells what became of a message that has no session.
+func (r *messageReconciler) refused(m *api.SessionMessage, outcome api.MessageOutcome, reason, why string) {
+	src := m.Spec.Source
+	if outcome == api.OutcomeUnknown {
+		r.emitter.Emit(m, nil, catalogue.DispatchFailed, why, "source", src.Type, "actor", src.Actor, "reason", reason, "error", why, "will_retry", false)
+		return
+	}
+	r.emitter.Emit(m, nil, catalogue.DispatchDropped, why, "source", src.Type, "actor", src.Actor, "reason", reason)
 }
 
 // messageStatus is the part of a message's status that the hub writes.

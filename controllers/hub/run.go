@@ -27,7 +27,8 @@ type Options struct {
 	MetricsAddress string
 	// HealthAddress serves /healthz and /readyz when it is not "".
 	HealthAddress string
-	Log           logr.Logger
+	// Log is told what happens to sessions.
+	Log logr.Logger
 }
 
 // Run runs the controller until ctx ends.
@@ -54,7 +55,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err != nil {
 		return fmt.Errorf("setting up the controller: %w", err)
 	}
-	if err := Setup(ctx, mgr); err != nil {
+	if err := Setup(ctx, mgr, o.Log); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -18,6 +17,7 @@ import (
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/controllers/internal/apply"
 	"github.com/theloop-dev/the-loop/controllers/internal/kinds"
+	"github.com/theloop-dev/the-loop/internal/event"
 )
 
 // placeAgain is how often a host is looked for when none took the session: that another
@@ -39,8 +39,12 @@ func (r *sessionReconciler) bind(ctx context.Context, obj kinds.Session) (bool, 
 	r.placing.Lock()
 	defer r.placing.Unlock()
 	before := obj.DeepCopyObject().(client.Object)
+	parentHost, err := r.own(ctx, obj)
+	if err != nil {
+		return false, 0, err
+	}
 	if !bound {
-		host, why, err := r.choose(ctx, obj)
+		host, why, err := r.choose(ctx, obj, parentHost)
 		if err != nil {
 			return false, 0, err
 		}
@@ -54,14 +58,26 @@ func (r *sessionReconciler) bind(ctx context.Context, obj kinds.Session) (bool, 
 	if err := r.client.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), apply.Hub); err != nil {
 		return false, 0, client.IgnoreNotFound(err)
 	}
-	r.recorder.Eventf(obj, nil, corev1.EventTypeNormal, api.ReasonBound, "Bind", "bound to host %s", obj.Placement().HostName)
+	r.registered(obj)
 	r.set(obj, api.ConditionScheduled, metav1.ConditionTrue, api.ReasonBound, "bound to host "+obj.Placement().HostName)
 	return false, 0, nil
 }
 
+// registered tells that a session got its host.
+func (r *sessionReconciler) registered(obj kinds.Session) {
+	p := obj.Placement()
+	message := "bound to host " + p.HostName
+	if s, ok := obj.(*api.StandingSession); ok {
+		r.emitter.Emit(obj, nil, event.StandingCreated, message, "host", p.HostName, "class", p.ClassName, "cwd", s.Spec.Cwd, "auto_start", ptr.Deref(s.Spec.AutoStart, true))
+		return
+	}
+	r.emitter.Emit(obj, nil, event.SessionRegistered, message, "host", p.HostName, "class", p.ClassName)
+}
+
 // choose picks the least loaded of the hosts that take the session, or says why none
-// does.
-func (r *sessionReconciler) choose(ctx context.Context, obj kinds.Session) (name, why string, err error) {
+// does. The preferred one goes before all others: the clone that a pull request shares
+// with its work item is there.
+func (r *sessionReconciler) choose(ctx context.Context, obj kinds.Session, preferred string) (name, why string, err error) {
 	selector := labels.Everything()
 	if s := obj.Placement().HostSelector; s != nil {
 		if selector, err = metav1.LabelSelectorAsSelector(s); err != nil {
@@ -83,9 +99,13 @@ func (r *sessionReconciler) choose(ctx context.Context, obj kinds.Session) (name
 		if err != nil {
 			return "", "", err
 		}
-		if takes(h, selector, load) {
-			open = append(open, candidate{h.Name, load})
+		if !takes(h, selector, load) {
+			continue
 		}
+		if h.Name == preferred {
+			return h.Name, "", nil
+		}
+		open = append(open, candidate{h.Name, load})
 	}
 	if len(open) == 0 {
 		return "", fmt.Sprintf("none of the %d registered hosts takes the session: start an agent, uncordon a host (kubectl get shost), or change spec.hostSelector", len(hosts.Items)), nil

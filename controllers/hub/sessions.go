@@ -5,11 +5,9 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,11 +15,14 @@ import (
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/controllers/internal/apply"
+	"github.com/theloop-dev/the-loop/controllers/internal/emit"
 	"github.com/theloop-dev/the-loop/controllers/internal/kinds"
+	"github.com/theloop-dev/the-loop/internal/event"
 	"github.com/theloop-dev/the-loop/internal/session"
 )
 
 // +kubebuilder:rbac:groups=theloop.dev,resources=workitemsessions;standingsessions,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=theloop.dev,resources=workitemsessions,verbs=delete
 // +kubebuilder:rbac:groups=theloop.dev,resources=workitemsessions/status;standingsessions/status;sessionhosts/status;sessionmessages/status,verbs=patch
 // +kubebuilder:rbac:groups=theloop.dev,resources=sessionmessages,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=theloop.dev,resources=sessionhosts,verbs=get;list;watch
@@ -34,11 +35,11 @@ const goneQuarantine = 40 * time.Second
 
 // sessionReconciler binds sessions of one kind and owns their condition Ready.
 type sessionReconciler struct {
-	client   client.Client
-	reader   client.Reader
-	recorder events.EventRecorder
-	clock    clock.PassiveClock
-	fresh    func() kinds.Session
+	client  client.Client
+	reader  client.Reader
+	emitter emit.Emitter
+	clock   clock.PassiveClock
+	fresh   func() kinds.Session
 	// placing is held while a host is chosen, so that none gets more than it takes.
 	placing *sync.Mutex
 	// gone is when the host of a deleted session was first seen not to exist.
@@ -56,7 +57,7 @@ func (r *sessionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}
 	before := hubPart(obj)
 	var wait time.Duration
-	for _, s := range []step{r.letGo, r.bind, r.hostAvailable, r.summarise} {
+	for _, s := range []step{r.letGo, r.endpoints, r.bind, r.hostAvailable, r.summarise} {
 		stop, w, err := s(ctx, obj)
 		if apierrors.IsConflict(err) {
 			return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
@@ -119,10 +120,12 @@ func (r *sessionReconciler) letGo(ctx context.Context, obj kinds.Session) (bool,
 	r.gone.Delete(obj.GetUID())
 	before := obj.DeepCopyObject().(client.Object)
 	controllerutil.RemoveFinalizer(obj, api.SessionFinalizer)
-	r.recorder.Eventf(obj, nil, corev1.EventTypeWarning, "ReleasedWithoutHost", "Release",
-		"the host %s is gone; whatever still runs there was not ended", obj.Placement().HostName)
-	err = r.client.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), apply.Hub)
-	return true, 0, client.IgnoreNotFound(err)
+	host := obj.Placement().HostName
+	if err := r.client.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), apply.Hub); err != nil {
+		return true, 0, client.IgnoreNotFound(err)
+	}
+	r.emitter.Emit(obj, nil, event.SessionAbandoned, "the host "+host+" is gone; whatever still runs there was not ended", "host", host)
+	return true, 0, nil
 }
 
 // hostAvailable repeats what is known of the host.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,6 +28,7 @@ import (
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/controllers/internal/apply"
+	"github.com/theloop-dev/the-loop/controllers/internal/emit"
 	"github.com/theloop-dev/the-loop/controllers/internal/kinds"
 )
 
@@ -34,10 +36,11 @@ import (
 const workers = 8
 
 // hostIndex finds the sessions bound to one host, sessionIndex the messages for one
-// session.
+// session, parentIndex the sessions of a work item's pull requests.
 const (
 	hostIndex    = "host"
 	sessionIndex = "session"
+	parentIndex  = "parent"
 )
 
 // ManagerOptions are the options of the hub's manager.
@@ -56,21 +59,22 @@ func ManagerOptions(base ctrl.Options) ctrl.Options {
 	return base
 }
 
-// Setup adds the hub's reconcilers to a manager made with ManagerOptions.
-func Setup(ctx context.Context, mgr ctrl.Manager) error {
+// Setup adds the hub's reconcilers to a manager made with ManagerOptions. What happens to
+// sessions is told to log.
+func Setup(ctx context.Context, mgr ctrl.Manager, log logr.Logger) error {
 	if err := indexFields(ctx, mgr); err != nil {
 		return fmt.Errorf("indexing: %w", err)
 	}
-	placing := &sync.Mutex{}
+	placing, emitter := &sync.Mutex{}, emit.New(mgr, "theloop-controller", log)
 	for _, k := range kinds.All {
-		if err := setupSessions(mgr, k, placing); err != nil {
+		if err := setupSessions(mgr, k, placing, emitter); err != nil {
 			return fmt.Errorf("setting up the reconciler of %s: %w", k.Name, err)
 		}
 	}
 	if err := setupHosts(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of SessionHost: %w", err)
 	}
-	if err := setupMessages(mgr); err != nil {
+	if err := setupMessages(mgr, emitter); err != nil {
 		return fmt.Errorf("setting up the reconciler of SessionMessage: %w", err)
 	}
 	return nil
@@ -83,6 +87,10 @@ func indexFields(ctx context.Context, mgr ctrl.Manager) error {
 			return err
 		}
 	}
+	byParent := func(o client.Object) []string { return []string{o.(*api.WorkItemSession).Spec.ParentName} }
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &api.WorkItemSession{}, parentIndex, byParent); err != nil {
+		return err
+	}
 	bySession := func(o client.Object) []string {
 		ref := o.(*api.SessionMessage).Spec.SessionRef
 		return []string{ref.Kind + "/" + ref.Name}
@@ -90,8 +98,8 @@ func indexFields(ctx context.Context, mgr ctrl.Manager) error {
 	return mgr.GetFieldIndexer().IndexField(ctx, &api.SessionMessage{}, sessionIndex, bySession)
 }
 
-func setupSessions(mgr ctrl.Manager, k kinds.Kind, placing *sync.Mutex) error {
-	r := &sessionReconciler{client: mgr.GetClient(), reader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("theloop-controller"), clock: clock.RealClock{}, fresh: k.New, placing: placing}
+func setupSessions(mgr ctrl.Manager, k kinds.Kind, placing *sync.Mutex, emitter emit.Emitter) error {
+	r := &sessionReconciler{client: mgr.GetClient(), reader: mgr.GetAPIReader(), emitter: emitter, clock: clock.RealClock{}, fresh: k.New, placing: placing}
 	return ctrl.NewControllerManagedBy(mgr).Named("hub-"+strings.ToLower(k.Name)).
 		For(k.New()).
 		Watches(&api.SessionHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost(k)), builder.WithPredicates(hostChanged{})).

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/internal/event"
 	"github.com/theloop-dev/the-loop/internal/harness"
 	"github.com/theloop-dev/the-loop/internal/harness/launch"
 	"github.com/theloop-dev/the-loop/internal/tmux"
@@ -27,6 +28,8 @@ func (t *turn) carryOut(ctx context.Context, plan Plan) (again bool, wait time.D
 		return false, time.Second, nil
 	}
 	t.note(plan)
+	t.block(plan)
+	t.averted(plan)
 	switch plan.Action {
 	case ActionNone:
 		wait, err = t.dispose(ctx, plan)
@@ -48,17 +51,37 @@ func (t *turn) carryOut(ctx context.Context, plan Plan) (again bool, wait time.D
 		return t.killSession(ctx)
 	case ActionAdopt:
 		return true, 0, t.adopt(ctx)
+	case ActionPrepareCheckout:
+		return t.prepareCheckout(ctx)
+	case ActionRemoveCheckout:
+		return t.removeCheckout()
 	case ActionClose, ActionCleanUp:
-		t.status.ClosedAt, t.status.StopRequestedAt = new(metav1.NewTime(t.now())), nil
-		t.handledRestart()
-		if plan.Action == ActionCleanUp {
-			t.forgetHost()
-		}
+		t.close(plan.Action == ActionCleanUp)
 		return true, 0, nil
 	case ActionRelease:
 		return t.release(ctx)
 	}
 	return false, 0, fmt.Errorf("plan has the action %q, which is not known: this is a fault of the agent", plan.Action)
+}
+
+// close records that the session is stopped. What is retained of it is to be read only.
+func (t *turn) close(cleanUp bool) {
+	before := t.status.DeepCopy()
+	t.status.ClosedAt, t.status.StopRequestedAt = new(metav1.NewTime(t.now())), nil
+	t.handledRestart()
+	if t.sight.Holder.Ours() {
+		t.status.AttachCommand = t.Terminal.AttachCommand(t.sight.Name, true)
+	} else {
+		t.status.AttachCommand = ""
+	}
+	if !cleanUp {
+		t.closed(before)
+		return
+	}
+	t.forgetHost()
+	t.ended(before)
+	removed := t.removed(before)
+	t.tell(event.SessionCleaned, "removed from the host: "+strings.Join(removed, ", "), "removed", removed)
 }
 
 // unsureFor is how long tmux may be silent before a session is called unknown: one slow
@@ -74,8 +97,9 @@ func (t *turn) unsure() bool {
 // spawn starts the harness. What is about to be done is written first: a crash in
 // between is recognised by the stamp on the session, or by its absence.
 func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error) {
-	if plan.ResumeFailed {
-		t.Store.Event(true, "ResumeFailed", "the conversation "+t.status.ConversationID+" could not be continued; a fresh one is begun")
+	why := "the harness that was to resume it ended by itself"
+	if t.mem.cutOff >= maxCutOff {
+		why = fmt.Sprintf("%d resumes in a row were cut off", t.mem.cutOff)
 	}
 	if plan.Mode == api.LaunchResume && !plan.Intended {
 		t.mem.cutOff++
@@ -98,11 +122,18 @@ func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error
 		// Nothing is half made: the record says no more than it did.
 		before.DeepCopyInto(t.status)
 		t.setRunning(metav1.ConditionFalse, problem.Reason, problem.Message)
+		t.blocked = problem
 		return false, unknownRequeue, nil
 	}
 	if err := t.Store.SaveSession(ctx); err != nil {
 		return false, 0, t.fail("recording the launch", err)
 	}
+	t.ended(before)
+	if plan.ResumeFailed {
+		t.resumeFails(before.ConversationID, why)
+	}
+	t.choiceChanged(before)
+	t.Recorded()
 	if plan.Mode == api.LaunchFresh {
 		if err := t.supersede(ctx, t.bootKey()); err != nil {
 			return false, 0, err
@@ -132,7 +163,7 @@ func (t *turn) prepare(ctx context.Context) {
 	repo := ptr.Deref(plugins.MarketplaceRepo, "")
 	done, err := p.Prepare(ctx, harness.PrepareOptions{
 		Dir: t.launch.dir, WorkspaceRoot: root, Args: t.launch.args, Lookup: t.lookup,
-		Trust: ptr.Deref(trust.Enabled, true), Scope: trust.Scope, AcceptBypass: trust.AcceptBypassPermissions,
+		Trust: t.trusts(), Scope: trust.Scope, AcceptBypass: trust.AcceptBypassPermissions,
 		Plugins: ptr.Deref(plugins.Enabled, true) && repo != "", MarketplaceRepo: repo,
 		LockDir: filepath.Join(t.Dir, "locks"),
 	})
@@ -140,12 +171,24 @@ func (t *turn) prepare(ctx context.Context) {
 		t.Log.Info("warning: " + w)
 	}
 	if len(done.Applied) > 0 {
-		t.Store.Event(false, "WorkspaceTrusted", strings.Join(done.Applied, "; "))
+		t.Store.Emit(event.WorkspaceTrusted, strings.Join(done.Applied, "; "), "harness", t.launch.adapter.Name(), "cwd", t.launch.dir, "applied", done.Applied)
 	}
 	if err != nil {
-		t.Log.Info("the harness's configuration was not prepared; it may open on a dialog", "reason", err.Error())
-		t.Store.Event(true, "WorkspaceTrustFailed", err.Error())
+		t.Store.Emit(event.WorkspaceTrustFailed, "the harness's configuration was not prepared; it may open on a dialog: "+err.Error(),
+			"harness", t.launch.adapter.Name(), "cwd", t.launch.dir, "error", err)
 	}
+}
+
+// trusts reports whether the harness's trust dialog is answered for the session.
+func (t *turn) trusts() bool {
+	return !t.strangersHead() && (t.Class == nil || ptr.Deref(t.Class.Spec.Trust.Enabled, true))
+}
+
+// strangersHead reports that the checkout is the head of a pull request which is on no
+// branch of the repository, and so may be written by anybody: what its files would grant
+// is for a person to accept, at the harness's own dialog (H22).
+func (t *turn) strangersHead() bool {
+	return t.launch.checkout != nil && t.launch.checkout.request.PullRequest != 0 && (t.status.Checkout == nil || t.status.Checkout.Branch == "")
 }
 
 // lookupPane reads a variable of the environment of the harness that runs.
@@ -232,10 +275,15 @@ func (t *turn) command(boot string) (launch.File, string, error) {
 		Binary: l.binary, Dir: l.dir, Args: l.args, Model: l.model, Effort: l.effort,
 		ConversationID: st.ConversationID, Resume: st.Launch.Mode == api.LaunchResume,
 		HookCommand: []string{t.Shim, "hook", "--journal", t.journalPath(st.Launch.ID), "--socket", t.HookSocket, "--poke", string(t.Object.GetUID())},
-		Permissions: l.perms, PromptFile: promptFile, Custom: l.custom,
+		Permissions: l.perms, PromptFile: promptFile, Custom: l.custom, Trust: t.trusts(), FileDir: dir,
 	})
 	if err != nil {
 		return launch.File{}, "", err
+	}
+	for _, f := range cmd.Files {
+		if err := os.WriteFile(f.Path, f.Data, 0o600); err != nil {
+			return launch.File{}, "", fmt.Errorf("a file of the launch cannot be written: %w", err)
+		}
 	}
 	return launch.File{
 		Argv: cmd.Argv, Env: append(l.env, cmd.Env...), Dir: l.dir, UID: string(t.Object.GetUID()), Session: st.TmuxTarget,
@@ -262,8 +310,12 @@ func (t *turn) create(ctx context.Context, f launch.File, plan Plan) (bool, time
 	})
 	switch {
 	case errors.Is(err, tmux.ErrDuplicate):
-		// Somebody was quicker: a fresh look decides by who it was.
+		// Somebody was quicker: a fresh look decides by who it was, once (C016).
 		_ = os.Remove(path)
+		if t.mem.duplicates++; t.mem.duplicates > 1 {
+			t.mem.duplicates = 0
+			return t.spawnFailed(err)
+		}
 		return true, 0, nil
 	case errors.Is(err, tmux.ErrUnknown):
 		// It may have happened: the stamp will tell.
@@ -272,27 +324,34 @@ func (t *turn) create(ctx context.Context, f launch.File, plan Plan) (bool, time
 		_ = os.Remove(path)
 		return t.spawnFailed(err)
 	}
-	t.mem.failed, t.mem.retries = nil, 0
+	t.mem.failed, t.mem.retries, t.mem.duplicates = nil, 0, 0
 	if t.byItself {
 		t.Backoff.Next(string(obj.GetUID()), t.now())
 	}
 	t.status.PaneID, t.status.ServerEpoch = spawned.PaneID, spawned.Epoch.String()
 	t.confirm()
 	t.Log.Info("harness started", "terminal", t.status.TmuxTarget, "mode", plan.Mode, "conversation", t.status.ConversationID)
-	t.Store.Event(false, map[api.LaunchMode]string{api.LaunchFresh: "Started", api.LaunchResume: "Resumed"}[plan.Mode],
-		"attach with: "+t.status.AttachCommand)
+	t.startDue, t.mem.kills, t.mem.stopFailed = false, 0, false
+	if plan.Mode == api.LaunchFresh {
+		t.started(false)
+	}
 	return true, 0, nil
 }
 
 // spawnFailed says why a start failed, and tries it again ever more slowly, up to once
 // in five minutes.
 func (t *turn) spawnFailed(err error) (bool, time.Duration, error) {
-	t.mem.failed = &Obstacle{Reason: api.ReasonSpawnFailed, Message: err.Error()}
+	return t.startFailed(api.ReasonSpawnFailed, err)
+}
+
+// startFailed is spawnFailed with another reason.
+func (t *turn) startFailed(reason string, err error) (bool, time.Duration, error) {
+	t.mem.failed = &Obstacle{Reason: reason, Message: err.Error()}
 	wait := min(5*time.Minute, unknownRequeue<<min(t.mem.retries, 6))
 	t.mem.retries++
 	t.mem.retryAt = t.now().Add(wait)
-	t.setRunning(metav1.ConditionFalse, api.ReasonSpawnFailed, err.Error())
-	t.Store.Event(true, api.ReasonSpawnFailed, err.Error())
+	t.setRunning(metav1.ConditionFalse, reason, err.Error())
+	t.tellSpawnFailed(*t.mem.failed)
 	return false, wait, nil
 }
 
@@ -306,6 +365,7 @@ func (t *turn) confirm() {
 // start and its record, or when a session is wanted again that was left running.
 func (t *turn) adopt(ctx context.Context) error {
 	st := t.status
+	before := st.DeepCopy()
 	if t.sight.Session.UID == "" {
 		// The record alone says that it is ours: say it on the thing itself again.
 		id := orElse(t.record().LaunchID, "adopted")
@@ -327,6 +387,7 @@ func (t *turn) adopt(ctx context.Context) error {
 	st.PaneID, st.ServerEpoch, st.TmuxTarget, st.HostName = t.sight.Pane.ID, t.snap.Epoch.String(), t.sight.Name, t.HostName
 	st.AttachCommand = t.Terminal.AttachCommand(t.sight.Name, false)
 	st.ClosedAt, st.StopRequestedAt = nil, nil
+	t.adopted(before)
 	t.Log.Info("live session adopted", "terminal", st.TmuxTarget, "pane", st.PaneID, "pid", t.sight.Pane.PID)
 	return nil
 }
@@ -353,19 +414,21 @@ func (t *turn) clear(ctx context.Context) (bool, time.Duration, error) {
 // screen can be read.
 func (t *turn) terminate(ctx context.Context) (bool, time.Duration, error) {
 	if _, err := t.Terminal.Retain(ctx, t.target()); err != nil {
-		return false, time.Second, t.fail("retaining the terminal", err)
+		return false, time.Second, t.stopFails(t.fail("retaining the terminal", err))
 	}
 	if _, err := t.Terminal.Signal(ctx, t.target(), syscall.SIGTERM); err != nil {
-		return false, time.Second, t.fail("ending the harness", err)
+		return false, time.Second, t.stopFails(t.fail("ending the harness", err))
 	}
-	t.status.StopRequestedAt = new(metav1.NewTime(t.now()))
+	t.mem.stopRequested = t.now()
+	t.status.StopRequestedAt = new(metav1.NewTime(t.mem.stopRequested))
 	return true, 0, nil
 }
 
 func (t *turn) kill(ctx context.Context) (bool, time.Duration, error) {
 	if _, err := t.Terminal.Signal(ctx, t.target(), syscall.SIGKILL); err != nil {
-		return false, time.Second, t.fail("killing the harness", err)
+		return false, time.Second, t.stopFails(t.fail("killing the harness", err))
 	}
+	t.killed()
 	return false, killRequeue, nil
 }
 
@@ -390,8 +453,9 @@ func (t *turn) killSession(ctx context.Context) (bool, time.Duration, error) {
 		err = errors.New("refused: " + res.Detail)
 	}
 	if err != nil {
-		return false, time.Second, t.fail("closing the terminal session", err)
+		return false, time.Second, t.stopFails(t.fail("closing the terminal session", err))
 	}
+	t.status.AttachCommand = ""
 	return true, 0, nil
 }
 
@@ -407,13 +471,17 @@ func (t *turn) release(ctx context.Context) (bool, time.Duration, error) {
 		t.Log.Error(err, "removing the session's state directory")
 	}
 	if t.sight.Holder.Ours() {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := t.leaveSign(dir); err != nil {
 			t.Log.Error(err, "keeping the sign of a retained terminal")
 		}
 	}
 	if err := t.Store.Release(ctx); err != nil {
 		return false, 0, t.fail("letting go", err)
 	}
+	t.ended(t.status)
+	t.retained()
+	removed := t.removed(t.status)
+	t.tell(event.SessionReset, "deleted; its host has let go of it", "removed", removed)
 	t.Forget(t.Object.GetUID())
 	return false, 0, nil
 }

@@ -42,6 +42,7 @@ func (t *turn) note(plan Plan) {
 	}
 	t.setRunning(plan.Running, plan.Reason, message)
 	t.noteWorkspace()
+	t.noteChoice()
 	if t.sight.Holder == HolderUnknown {
 		t.set(api.ConditionAcceptingInput, metav1.ConditionUnknown, api.ReasonTmuxUnknown, "tmux did not answer")
 		return
@@ -54,10 +55,27 @@ func (t *turn) noteWorkspace() {
 	switch {
 	case t.obst != nil && t.obst.Reason == api.ReasonDirectoryMissing:
 		t.set(api.ConditionWorkspaceReady, metav1.ConditionFalse, t.obst.Reason, t.obst.Message)
+	case t.launch.checkout != nil:
+		t.noteCheckout()
 	case t.launch.dir != "":
 		t.set(api.ConditionWorkspaceReady, metav1.ConditionTrue, api.ReasonDirectoryPresent, "the working directory is there")
 	case meta.FindStatusCondition(t.status.Conditions, api.ConditionWorkspaceReady) == nil:
 		t.set(api.ConditionWorkspaceReady, metav1.ConditionUnknown, api.ReasonNotStarted, "the working directory was not looked for yet")
+	}
+}
+
+// noteCheckout tells of a checkout, unless a job of it has told more.
+func (t *turn) noteCheckout() {
+	switch {
+	case t.launch.dir != "":
+		t.set(api.ConditionWorkspaceReady, metav1.ConditionTrue, api.ReasonCheckoutReady, "the checkout is at "+t.launch.dir)
+	case t.obst != nil && t.mem.failed == t.obst:
+		t.set(api.ConditionWorkspaceReady, metav1.ConditionFalse, t.obst.Reason, t.obst.Message)
+	case t.mem.checkoutGone:
+	case t.status.Checkout != nil:
+		t.set(api.ConditionWorkspaceReady, metav1.ConditionFalse, api.ReasonDirectoryMissing, "the checkout "+t.status.Checkout.Path+" is gone: it is made again by the next start")
+	default:
+		t.set(api.ConditionWorkspaceReady, metav1.ConditionFalse, api.ReasonNotStarted, "nothing was checked out yet")
 	}
 }
 
@@ -108,15 +126,18 @@ func (t *turn) observed() time.Duration {
 	if t.state.Ready && t.state.Activity == harness.ActivityIdle && len(t.queue) == 0 {
 		return 0
 	}
-	if !t.state.Ready && !t.state.Started.IsZero() {
-		// Only its file says when a harness that has started takes input.
+	if t.state.Ready {
+		// A poke can be lost, and an interrupt makes no hook run.
+		return lookAgain
+	}
+	if _, ok := t.launch.adapter.(harness.StateFile); ok && t.status.StartedAt != nil && t.now().Sub(t.status.StartedAt.Time) < t.traits().ReadyWithin {
+		// No hook says when it takes input.
 		return lookAgainStarting
 	}
-	// A poke can be lost, and an interrupt makes no hook run.
 	return lookAgain
 }
 
-// lookAgainStarting is when to look at the file of a harness that has just started.
+// lookAgainStarting is when to look at a harness that has just started.
 const lookAgainStarting = 100 * time.Millisecond
 
 func (t *turn) proveResume() {
@@ -126,9 +147,11 @@ func (t *turn) proveResume() {
 	}
 	if t.evidence() && !t.state.Resumed {
 		t.set(api.ConditionResumed, metav1.ConditionFalse, api.ReasonFreshConversation, "the harness began a conversation of its own instead")
+		t.started(false)
 		return
 	}
 	t.set(api.ConditionResumed, metav1.ConditionTrue, api.ReasonConversationContinued, "the recorded conversation goes on")
+	t.started(true)
 }
 
 // OnlyVolatile reports whether a status differs from the stored one in nothing but

@@ -78,6 +78,13 @@ type Input struct {
 
 	// KeepSession and KillHarness are the class's policy for a stopped session.
 	KeepSession, KillHarness bool
+	// Tidy: the terminal of a harness that ended by itself is closed.
+	Tidy bool
+	// RetainUntil is when the retained terminal of a stopped session is closed, zero for
+	// never.
+	RetainUntil time.Time
+	// Force: a cleanup closes also panes that a person opened in our terminal session.
+	Force bool
 	// Grace between SIGTERM and SIGKILL.
 	Grace time.Duration
 	// CanResume: policy, harness and a well-formed conversation id allow a resume.
@@ -128,8 +135,15 @@ type Input struct {
 	ClearFailed bool
 	// Swept: no process of the session is left outside its terminal.
 	Swept bool
-	// EndpointsLeft: sessions of pull requests of this item are not cleaned up yet.
-	EndpointsLeft bool
+	// EndpointsLeft names sessions of pull requests of this item that have something left on
+	// their hosts; "" is none.
+	EndpointsLeft string
+	// CheckoutMissing: the checkout in which the harness is to be started is not there.
+	CheckoutMissing bool
+	// RemoveCheckout: there is a checkout, and it is not to outlive the session.
+	RemoveCheckout bool
+	// RemovalProblem is why it could not be removed a moment ago.
+	RemovalProblem string
 	// MessageDue: a message is next in the queue.
 	MessageDue bool
 
@@ -162,7 +176,11 @@ const (
 	ActionKillSession Action = "KillSession"
 	// ActionClose records that the session is stopped, as wanted.
 	ActionClose Action = "Close"
-	// ActionCleanUp removes the checkout and clears what the record says of this host.
+	// ActionPrepareCheckout makes the checkout in which the harness is to be started.
+	ActionPrepareCheckout Action = "PrepareCheckout"
+	// ActionRemoveCheckout removes the checkout, and keeps what was not committed.
+	ActionRemoveCheckout Action = "RemoveCheckout"
+	// ActionCleanUp clears what the record says of this host.
 	ActionCleanUp Action = "CleanUp"
 	// ActionRelease lets the object go.
 	ActionRelease Action = "Release"
@@ -247,76 +265,6 @@ func Decide(in Input) Plan {
 	return in.wait(api.ReasonInvalidSpec, fmt.Sprintf("spec.state %q is not known to this agent: upgrade it", in.Desired), 0)
 }
 
-// stop ends the harness, then retains or closes the terminal session.
-func (in Input) stop() Plan {
-	switch in.Holder {
-	case HolderLiveOurs:
-		if in.adoptFirst() {
-			return in.act(ActionAdopt, api.ReasonStopping, "a live session of ours is taken into the record to be ended")
-		}
-		if in.KeepSession && !in.KillHarness && in.StopRequested.IsZero() {
-			return in.closed("the terminal session is retained with its harness running, as the class says")
-		}
-		return in.terminate("the harness is being ended")
-	case HolderShared:
-		// No sweep: it would end what runs in the person's pane.
-		return in.closed("the harness has ended; a pane that a person opened keeps the terminal session")
-	case HolderDeadOurs:
-		if !in.Swept {
-			return in.act(ActionSweep, api.ReasonStopping, "ending what the harness left behind")
-		}
-		if !in.KeepSession {
-			return in.act(ActionKillSession, api.ReasonStopping, "closing the terminal session")
-		}
-		return in.closed("the terminal session is retained to be read")
-	case HolderAbsent:
-		if in.sweepDue() {
-			return in.act(ActionSweep, api.ReasonStopping, "ending what the harness left behind")
-		}
-		return in.closed("there is no terminal session")
-	}
-	return in.closed("the terminal session of this name is not ours and is left alone: " + in.HolderDetail)
-}
-
-// closed ends stop: the object is let go, or the stop is recorded.
-func (in Input) closed(why string) Plan {
-	if in.Desired == DesiredDeleted {
-		return in.act(ActionRelease, api.ReasonStopped, why)
-	}
-	if !in.Closed {
-		return in.act(ActionClose, api.ReasonStopped, why)
-	}
-	p := in.wait(api.ReasonStopped, why, 0)
-	p.Messages = MessagesRefuse
-	return p
-}
-
-// cleanUp ends everything on the host, endpoints first, our own session last.
-func (in Input) cleanUp() Plan {
-	if in.EndpointsLeft {
-		return in.wait(api.ReasonStopping, "waits for the sessions of the item's pull requests to be cleaned up", unknownRequeue)
-	}
-	switch in.Holder {
-	case HolderLiveOurs:
-		if in.adoptFirst() {
-			return in.act(ActionAdopt, api.ReasonStopping, "a live session of ours is taken into the record to be ended")
-		}
-		return in.terminate("the harness is being ended")
-	case HolderShared, HolderDeadOurs:
-		return in.act(ActionKillSession, api.ReasonStopping, "closing the terminal session")
-	}
-	if in.sweepDue() {
-		return in.act(ActionSweep, api.ReasonStopping, "ending what the harness left behind")
-	}
-	// A session that was stopped before is closed, and still has its record of the host.
-	if !in.Closed || in.Started || in.Intended {
-		return in.act(ActionCleanUp, api.ReasonStopping, "removing what is left on the host")
-	}
-	p := in.wait(api.ReasonCleanedUp, "everything on the host was removed", 0)
-	p.Messages = MessagesRefuse
-	return p
-}
-
 // run keeps the session running.
 func (in Input) run() Plan {
 	if in.Holder == HolderLiveOurs {
@@ -329,6 +277,9 @@ func (in Input) run() Plan {
 		return in.wait(api.ReasonGated, fmt.Sprintf("not started while spec.startGates holds %v", in.Gates), 0)
 	}
 	due, plan := in.startDue()
+	if !due && in.Tidy && in.Holder == HolderDeadOurs {
+		return in.act(ActionKillSession, api.ReasonExited, "the harness ended; its terminal session is closed, as the class says")
+	}
 	if !due {
 		return plan
 	}
@@ -464,6 +415,9 @@ func (in Input) clear() Plan {
 }
 
 func (in Input) spawn() Plan {
+	if in.CheckoutMissing {
+		return in.act(ActionPrepareCheckout, api.ReasonPreparingWorkspace, "making the checkout")
+	}
 	p := in.act(ActionSpawn, api.ReasonStarting, "starting the harness")
 	p.Restart = in.RestartRequested
 	switch {
@@ -484,25 +438,6 @@ func (in Input) spawn() Plan {
 // ended before it was proved, is tried again.
 func (in Input) refuted() bool {
 	return in.Resume == ResumePending && in.ResumeRefuted && in.StopRequested.IsZero() && !in.Closed
-}
-
-// adoptFirst reports that a live session is to be taken into the record before it is
-// ended: one that lost its stamp cannot be ended without it.
-func (in Input) adoptFirst() bool { return in.Unrecorded && in.StopRequested.IsZero() }
-
-// terminate asks the harness to end, waits for the grace period, then kills it. Where
-// the clock jumped back behind the asking, it asks again: the grace must not be as
-// long as the jump.
-func (in Input) terminate(why string) Plan {
-	if in.StopRequested.IsZero() || in.StopRequested.Sub(in.Now) > clockJump {
-		return in.act(ActionTerminate, api.ReasonStopping, why)
-	}
-	if left := until(in.Now, in.StopRequested.Add(in.Grace)); left > 0 {
-		return in.wait(api.ReasonStopping, why+"; it is killed at "+in.StopRequested.Add(in.Grace).UTC().Format(time.RFC3339), left)
-	}
-	p := in.act(ActionKill, api.ReasonStopping, why+"; it did not end by itself")
-	p.Requeue = killRequeue
-	return p
 }
 
 // sweepDue reports whether processes of an earlier launch may be left outside the

@@ -50,7 +50,7 @@ func does(actions ...session.Action) func(*input, *plan) bool {
 func always(*input, *plan) bool { return true }
 
 // startsSomething are the actions that lead to a start.
-var startsSomething = does(session.ActionSpawn, session.ActionClear, session.ActionSweep)
+var startsSomething = does(session.ActionSpawn, session.ActionClear, session.ActionSweep, session.ActionPrepareCheckout)
 
 func running(in *input) bool { return in.Desired == session.DesiredRunning }
 
@@ -70,15 +70,25 @@ func messageWaits(in *input) bool { return in.MessageDue && in.Delivery == api.D
 // dying reports that it is not known yet how our harness ended.
 func dying(in *input) bool { return in.Holder == session.HolderDeadOurs && in.Dying }
 
+// retained reports that the class keeps the terminal of a stopped session, now still.
+func retained(in *input) bool {
+	return in.KeepSession && (!in.Closed || in.RetainUntil.IsZero() || waiting(in.RetainUntil))
+}
+
 func waiting(until time.Time) bool { return until.After(now) }
 
 // jumped reports that the clock went back behind the moment in which our harness was
 // asked to end.
 func jumped(in *input) bool { return in.StopRequested.After(now) }
 
+// endpointsFirst reports that the sessions of the item's pull requests go before its own.
+func endpointsFirst(in *input) bool {
+	return in.EndpointsLeft != "" && (in.Desired == session.DesiredCleanedUp || in.Desired == session.DesiredDeleted)
+}
+
 // terminating reports whether our live harness is on its way out.
 func terminating(in *input) bool {
-	return in.Holder == session.HolderLiveOurs && !in.StopRequested.IsZero() && !(running(in) && in.Closed) && !in.EndpointsLeft
+	return in.Holder == session.HolderLiveOurs && !in.StopRequested.IsZero() && !(running(in) && in.Closed) && !endpointsFirst(in)
 }
 
 var safety = []invariant{
@@ -100,14 +110,29 @@ var safety = []invariant{
 		func(in *input, _ *plan) bool {
 			return in.Holder == session.HolderDeadOurs || in.Holder == session.HolderShared
 		}),
-	must("T20: a person's pane is closed with it only by a cleanup",
+	must("T20: a person's pane is closed with it only by a cleanup that says so",
 		func(in *input, p *plan) bool {
 			return in.Holder == session.HolderShared && p.Action == session.ActionKillSession
 		},
-		func(in *input, _ *plan) bool { return in.Desired == session.DesiredCleanedUp }),
-	must("a terminal session is closed only where it is not to be kept", does(session.ActionKillSession),
+		func(in *input, _ *plan) bool { return in.Desired == session.DesiredCleanedUp && in.Force }),
+	must("a terminal session is closed only where it is not to be kept, or not any longer", does(session.ActionKillSession),
 		func(in *input, _ *plan) bool {
-			return in.Desired == session.DesiredCleanedUp || !running(in) && !in.KeepSession
+			switch in.Desired {
+			case session.DesiredCleanedUp:
+				return true
+			case session.DesiredRunning:
+				return in.Tidy && in.Holder == session.HolderDeadOurs && !dying(in)
+			}
+			return !retained(in)
+		}),
+	must("a checkout is removed only where it is not to be kept, and where nothing works in it that we know of", does(session.ActionRemoveCheckout),
+		func(in *input, _ *plan) bool {
+			return !running(in) && in.RemoveCheckout && in.RemovalProblem == "" && in.Holder != session.HolderLiveOurs && in.Holder != session.HolderShared
+		}),
+	must("nothing is started without its checkout", does(session.ActionSpawn), func(in *input, _ *plan) bool { return !in.CheckoutMissing }),
+	must("a checkout is made only where a start is next, and only when it is missing", does(session.ActionPrepareCheckout),
+		func(in *input, _ *plan) bool {
+			return running(in) && in.CheckoutMissing && in.Holder == session.HolderAbsent && in.Obstacle == nil && (in.Swept || !in.Started && !in.Intended)
 		}),
 	must("T20: nothing is swept beside a pane that lives in our session", does(session.ActionSweep),
 		func(in *input, _ *plan) bool {
@@ -118,7 +143,7 @@ var safety = []invariant{
 			return in.Holder == session.HolderLiveForeign || in.Holder == session.HolderLiveOther
 		},
 		func(in *input, p *plan) bool {
-			return does(session.ActionNone, session.ActionClose, session.ActionCleanUp, session.ActionRelease)(in, p) ||
+			return does(session.ActionNone, session.ActionClose, session.ActionCleanUp, session.ActionRelease, session.ActionRemoveCheckout)(in, p) ||
 				in.Desired == session.DesiredCleanedUp && p.Action == session.ActionSweep
 		}),
 	must("C014, C170: cleared is only what is dead, and of another object only what nobody knows", does(session.ActionClear),
@@ -161,11 +186,11 @@ var starting = []invariant{
 	must("Never never starts by itself",
 		func(in *input, _ *plan) bool {
 			return running(in) && in.Restart == api.RestartPolicyNever && !wantedAnew(in) && in.Holder != session.HolderLiveOurs
-		}, does(session.ActionNone)),
+		}, does(session.ActionNone, session.ActionKillSession)),
 	must("T37: what keeps ending waits before it is started by itself",
 		func(in *input, _ *plan) bool {
 			return running(in) && waiting(in.BackoffUntil) && !wantedAnew(in) && in.Holder != session.HolderLiveOurs
-		}, does(session.ActionNone)),
+		}, does(session.ActionNone, session.ActionKillSession)),
 	must("R09: a conversation is resumed only where that is possible, also when it was intended before",
 		func(_ *input, p *plan) bool { return p.Mode == api.LaunchResume },
 		func(in *input, p *plan) bool { return in.CanResume && !p.NewConversation }),
@@ -223,6 +248,9 @@ var messages = []invariant{
 			if p.Action != session.ActionNone || in.Paused || in.Holder == session.HolderUnknown {
 				return false
 			}
+			if in.RemoveCheckout && in.RemovalProblem != "" && !running(in) {
+				return true
+			}
 			if running(in) {
 				return in.Restart == api.RestartPolicyNever && !wantedAnew(in) && in.Holder != session.HolderLiveOurs && len(in.Gates) == 0
 			}
@@ -231,7 +259,8 @@ var messages = []invariant{
 	must("C179: a dead session that is not started by itself refuses them, whatever occupies its name",
 		func(in *input, _ *plan) bool {
 			return running(in) && in.Restart == api.RestartPolicyNever && !wantedAnew(in) && in.Holder != session.HolderLiveOurs && !dying(in) &&
-				in.Holder != session.HolderUnknown && len(in.Gates) == 0 && in.Delivery != api.DeliveryPolicyDrop && !in.Paused
+				in.Holder != session.HolderUnknown && len(in.Gates) == 0 && in.Delivery != api.DeliveryPolicyDrop && !in.Paused &&
+				!(in.Tidy && in.Holder == session.HolderDeadOurs)
 		}, func(_ *input, p *plan) bool { return p.Messages == session.MessagesRefuse }),
 	must("messages are dropped by the policy alone, and always",
 		func(in *input, _ *plan) bool { return running(in) && !in.Paused && in.Holder != session.HolderUnknown },
@@ -256,13 +285,17 @@ var ending = []invariant{
 		func(in *input, _ *plan) bool { return in.Desired == session.DesiredDeleted }),
 	must("nothing live of ours is left behind, but by the policy to keep it so", does(session.ActionRelease, session.ActionClose),
 		func(in *input, _ *plan) bool {
-			return in.Holder != session.HolderLiveOurs || in.KeepSession && !in.KillHarness && in.StopRequested.IsZero()
+			return in.Holder != session.HolderLiveOurs || retained(in) && !in.KillHarness && in.StopRequested.IsZero()
+		}),
+	must("a checkout is left behind only where somebody may still work in it", does(session.ActionRelease, session.ActionCleanUp),
+		func(in *input, _ *plan) bool {
+			return !in.RemoveCheckout || in.Holder == session.HolderLiveOurs || in.Holder == session.HolderShared
 		}),
 	must("T22: nothing outside the terminal is left behind", does(session.ActionRelease, session.ActionClose, session.ActionKillSession),
 		func(in *input, _ *plan) bool {
 			switch in.Holder {
-			case session.HolderDeadOurs:
-				return in.Swept || in.Desired == session.DesiredCleanedUp
+			case session.HolderDeadOurs: // a start sweeps, and a cleanup does after it
+				return in.Swept || in.Desired == session.DesiredCleanedUp || running(in)
 			case session.HolderAbsent:
 				return in.Swept || !in.Started && !in.Intended
 			}
@@ -271,10 +304,10 @@ var ending = []invariant{
 	must("a dead terminal session is kept only where it is to be kept",
 		func(in *input, p *plan) bool {
 			return in.Holder == session.HolderDeadOurs && does(session.ActionRelease, session.ActionClose)(in, p)
-		}, func(in *input, _ *plan) bool { return in.KeepSession }),
+		}, func(in *input, _ *plan) bool { return retained(in) }),
 	must("a cleanup leaves nothing of ours, and waits for the item's other sessions", does(session.ActionCleanUp),
 		func(in *input, _ *plan) bool {
-			return in.Desired == session.DesiredCleanedUp && !in.Holder.Ours() && !in.EndpointsLeft && (in.Swept || !in.Started && !in.Intended)
+			return in.Desired == session.DesiredCleanedUp && !in.Holder.Ours() && in.EndpointsLeft == "" && (in.Swept || !in.Started && !in.Intended)
 		}),
 	must("a cleanup is done also after a stop: closed is not cleaned up",
 		func(in *input, p *plan) bool {
@@ -326,6 +359,14 @@ var returning = []invariant{
 		func(in *input, p *plan) bool {
 			return p.Reason != api.ReasonStopping || p.Requeue <= max(in.Grace, 5*time.Second)
 		}),
+	must("the end of the retention is waited for",
+		func(in *input, p *plan) bool {
+			return p.Action == session.ActionNone && in.Desired == session.DesiredStopped && !in.Paused && in.Closed && retained(in) &&
+				waiting(in.RetainUntil) && in.StopRequested.IsZero() && p.Reason == api.ReasonStopped &&
+				(in.Holder == session.HolderDeadOurs || in.Holder == session.HolderLiveOurs)
+		}, func(in *input, p *plan) bool { return p.Requeue == in.RetainUntil.Sub(now) }),
+	must("what could not be removed is tried again", func(_ *input, p *plan) bool { return p.Reason == api.ReasonCheckoutKept },
+		func(in *input, p *plan) bool { return p.Requeue > 0 && in.RemovalProblem != "" }),
 	must("after a kill it is looked at again soon", does(session.ActionKill),
 		func(_ *input, p *plan) bool { return p.Requeue > 0 && p.Requeue <= time.Second }),
 	must("the end of a resume's probe is waited for",
@@ -344,9 +385,9 @@ var returning = []invariant{
 		func(_ *input, p *plan) bool { return p.Requeue > 0 }),
 	must("what is in the way is looked at again", func(_ *input, p *plan) bool { return p.Reason == "InTheWay" },
 		func(_ *input, p *plan) bool { return p.Requeue > 0 && p.Action == session.ActionNone }),
-	must("the item's other sessions are looked at again",
+	must("C099: the item's own session goes last, and the others are looked at again",
 		func(in *input, _ *plan) bool {
-			return in.Desired == session.DesiredCleanedUp && in.EndpointsLeft && !in.Paused && in.Holder != session.HolderUnknown
+			return endpointsFirst(in) && !in.Paused && in.Holder != session.HolderUnknown
 		}, func(_ *input, p *plan) bool { return p.Action == session.ActionNone && p.Requeue > 0 }),
 	must("hands off is for as long as it takes: nothing is asked again", func(in *input, _ *plan) bool { return in.Paused },
 		func(_ *input, p *plan) bool { return p.Requeue == 0 && p.Reason == api.ReasonPaused }),

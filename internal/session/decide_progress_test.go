@@ -80,6 +80,10 @@ func (s state) next(p plan) []state {
 		return []state{s.cleared(dAsked, dGrace, dRestartRequested).with(dClosed, 1)}
 	case session.ActionCleanUp:
 		return []state{s.cleared(dAsked, dGrace, dRestartRequested, dStarted, dIntended, dResume, dProbe, dSwept).with(dClosed, 1)}
+	case session.ActionPrepareCheckout:
+		return []state{s.cleared(dCheckoutMissing), s.with(dObstacle, 1)}
+	case session.ActionRemoveCheckout:
+		return []state{s.cleared(dRemove), s.with(dRemove, notRemovable)}
 	case session.ActionAdopt:
 		return []state{s.cleared(dUnrecorded, dClosed, dAsked, dGrace, dIntended).with(dStarted, 1)}
 	case session.ActionRelease:
@@ -119,6 +123,9 @@ func (s state) rest(p plan) []state {
 		if s.point[dBackoff] == ahead {
 			s = s.with(dBackoff, reached)
 		}
+		if s.point[dRetain] == ahead && s.point[dClosed] == 1 {
+			s = s.with(dRetain, reached)
+		}
 		if live && s.point[dProbe] == ahead {
 			s = s.with(dProbe, reached)
 		}
@@ -143,14 +150,21 @@ func (s state) atRest(p plan) string {
 	live := in.Holder == session.HolderLiveOurs
 	switch in.Desired {
 	case session.DesiredDeleted:
+		if in.RemovalProblem != "" {
+			return ""
+		}
 		return "a deleted object is not let go"
 	case session.DesiredStopped:
-		if !in.Closed || in.MessageDue || live && (in.KillHarness || !in.KeepSession) || in.Holder == session.HolderDeadOurs && !in.KeepSession {
+		if !in.Closed || in.MessageDue || live && (in.KillHarness || !retained(&in)) || in.Holder == session.HolderDeadOurs && !retained(&in) ||
+			in.RemoveCheckout && in.RemovalProblem == "" && !live && in.Holder != session.HolderShared {
 			return "it is not stopped as wanted"
 		}
 		return ""
 	case session.DesiredCleanedUp:
-		if !in.Closed || in.MessageDue || in.Started || in.Intended || in.Holder.Ours() || in.EndpointsLeft {
+		if in.RemovalProblem != "" || in.Holder == session.HolderShared && !in.Force {
+			return ""
+		}
+		if in.RemoveCheckout || !in.Closed || in.MessageDue || in.Started || in.Intended || in.Holder.Ours() || in.EndpointsLeft != "" {
 			return "it is not cleaned up"
 		}
 		return ""
@@ -175,6 +189,8 @@ func (s state) notStarted(in input, p plan) string {
 	occupied := in.Holder != session.HolderAbsent && in.Holder != session.HolderDeadOurs && !(in.Holder == session.HolderDeadForeign ||
 		in.Holder == session.HolderDeadOther && !in.OccupantKnown)
 	switch {
+	case len(in.Gates) == 0 && in.Tidy && in.Holder == session.HolderDeadOurs && !in.Dying && in.Obstacle == nil && !in.ClearFailed:
+		return "a terminal stays that is to be closed"
 	case len(in.Gates) > 0 || in.Obstacle != nil || occupied || in.ClearFailed:
 		return ""
 	case in.Registered && !in.Started && !in.Intended:

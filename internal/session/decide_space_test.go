@@ -46,6 +46,11 @@ const (
 	dEndpointsLeft
 	dMessageDue
 	dDying
+	dTidy
+	dRetain
+	dForce
+	dCheckoutMissing
+	dRemove
 	dCount
 )
 
@@ -81,6 +86,9 @@ const (
 	reached = 2
 )
 
+// notRemovable is a checkout that could not be removed.
+const notRemovable = 2
+
 var dimensions = [dCount]dimension{
 	dDesired: {"desired", 5}, dHolder: {"holder", 9}, dPaused: {"paused", 2}, dGates: {"gates", 2}, dDelivery: {"delivery", 3},
 	dRestart: {"restart", 3}, dRestartRequested: {"restartRequested", 2}, dObstacle: {"obstacle", 2}, dKeepSession: {"keepSession", 2},
@@ -88,7 +96,8 @@ var dimensions = [dCount]dimension{
 	dIntended: {"intended", 3}, dUnrecorded: {"unrecorded", 2}, dClosed: {"closed", 2}, dAsked: {"stopRequested", 2}, dGrace: {"grace", 4},
 	dResume: {"resume", 4}, dProbe: {"probe", 4}, dBackoff: {"backoff", 4}, dArgsDiffer: {"argsDiffer", 2}, dDraft: {"draft", 2},
 	dOccupantKnown: {"occupantKnown", 2}, dClearFailed: {"clearFailed", 2}, dSwept: {"swept", 2}, dEndpointsLeft: {"endpointsLeft", 2},
-	dMessageDue: {"messageDue", 2}, dDying: {"dying", 2},
+	dMessageDue: {"messageDue", 2}, dDying: {"dying", 2}, dTidy: {"tidy", 2}, dRetain: {"retain", 4}, dForce: {"force", 2},
+	dCheckoutMissing: {"checkoutMissing", 2}, dRemove: {"removeCheckout", 3},
 }
 
 // point is one combination of all inputs.
@@ -105,9 +114,16 @@ func (p point) in() session.Input {
 		Registered: p[dRegistered] == 1, Intended: p[dIntended] > 0, IntendedMode: modes[p[dIntended]], Unrecorded: p[dUnrecorded] == 1,
 		Closed: p[dClosed] == 1, Resume: resumes[p[dResume]], ResumeRefuted: p[dResume] == resumeRefuted, ProbeUntil: deadlines[p[dProbe]], BackoffUntil: deadlines[p[dBackoff]],
 		ArgsDiffer: p[dArgsDiffer] == 1, Draft: p[dDraft] == 1, HolderDetail: "somebody", OccupantKnown: p[dOccupantKnown] == 1,
-		ClearFailed: p[dClearFailed] == 1, Swept: p[dSwept] == 1, EndpointsLeft: p[dEndpointsLeft] == 1, MessageDue: p[dMessageDue] == 1,
-		Dying: p[dDying] == 1,
-		Now:   now,
+		ClearFailed: p[dClearFailed] == 1, Swept: p[dSwept] == 1, MessageDue: p[dMessageDue] == 1,
+		Dying: p[dDying] == 1, Tidy: p[dTidy] == 1, RetainUntil: deadlines[p[dRetain]], Force: p[dForce] == 1,
+		CheckoutMissing: p[dCheckoutMissing] == 1, RemoveCheckout: p[dRemove] > 0,
+		Now: now,
+	}
+	if p[dEndpointsLeft] == 1 {
+		in.EndpointsLeft = "that of a pull request"
+	}
+	if p[dRemove] == notRemovable {
+		in.RemovalProblem = "git says no"
 	}
 	if p[dGates] == 1 {
 		in.Gates = gates
@@ -176,8 +192,15 @@ var spaces = []space{
 	{name: "paused", desired: desires, holders: holders, fixed: map[int]uint8{dPaused: 1}, repeats: 500},
 	{name: "tmux unknown", desired: desires, holders: only(session.HolderUnknown), repeats: 2000},
 	{name: "a state of a newer version", desired: desires[4:], holders: holders, repeats: 200},
-	{name: "stopped or deleted", desired: desires[1:4:4], holders: holders,
-		varies: []int{dKeepSession, dKillHarness, dAsked, dGrace, dStarted, dIntended, dSwept, dClosed, dEndpointsLeft, dUnrecorded}, repeats: 3},
+	{name: "stopped or deleted", desired: []session.Desired{session.DesiredStopped, session.DesiredDeleted}, holders: holders, quiet: []int{dEndpointsLeft},
+		varies: []int{dKeepSession, dKillHarness, dAsked, dGrace, dStarted, dIntended, dSwept, dClosed, dUnrecorded, dRetain, dRemove}, repeats: 2},
+	{name: "stopped, whatever its endpoints do", desired: []session.Desired{session.DesiredStopped}, holders: holders,
+		varies: []int{dKeepSession, dKillHarness, dAsked, dGrace, dStarted, dSwept, dClosed}, fixed: map[int]uint8{dEndpointsLeft: 1},
+		quiet: []int{dIntended, dUnrecorded, dRetain, dRemove}},
+	{name: "deleted, and its endpoints are not", desired: []session.Desired{session.DesiredDeleted}, holders: holders,
+		fixed: map[int]uint8{dEndpointsLeft: 1}, repeats: 2000},
+	{name: "cleaned up", desired: []session.Desired{session.DesiredCleanedUp}, holders: holders,
+		varies: []int{dAsked, dGrace, dStarted, dIntended, dSwept, dClosed, dEndpointsLeft, dUnrecorded, dForce, dRemove}, repeats: 3},
 	{name: "running and live", desired: desires[:1], holders: only(session.HolderLiveOurs),
 		varies: []int{dGates, dAsked, dGrace, dClosed, dUnrecorded, dRestartRequested, dObstacle, dResume, dProbe, dDelivery, dMessageDue, dArgsDiffer, dDraft}, repeats: 2},
 	{name: "running, not live and gated", desired: desires[:1], holders: only(session.HolderAbsent, session.HolderShared, session.HolderDeadOurs,
@@ -185,8 +208,8 @@ var spaces = []space{
 		varies: []int{dDelivery, dMessageDue}, fixed: map[int]uint8{dGates: 1}, quiet: []int{dDying}, repeats: 2000},
 	{name: "running and dying", desired: desires[:1], holders: only(session.HolderDeadOurs),
 		varies: []int{dDelivery, dMessageDue}, fixed: map[int]uint8{dDying: 1}, repeats: 2000},
-	{name: "running and absent", desired: desires[:1], quiet: notHere, holders: only(session.HolderAbsent), varies: plus(notLive, dSwept, dCanResume)},
-	{name: "running and dead", desired: desires[:1], quiet: notHere, holders: only(session.HolderDeadOurs), varies: plus(notLive, dSwept, dClearFailed)},
+	{name: "running and absent", desired: desires[:1], quiet: notHere, holders: only(session.HolderAbsent), varies: plus(notLive, dSwept, dCanResume, dCheckoutMissing)},
+	{name: "running and dead", desired: desires[:1], quiet: notHere, holders: only(session.HolderDeadOurs), varies: plus(notLive, dSwept, dClearFailed, dTidy)},
 	{name: "running and occupied by a dead other", desired: desires[:1], quiet: notHere, holders: only(session.HolderDeadOther), varies: plus(notLive, dOccupantKnown, dClearFailed)},
 	{name: "running and occupied by a dead stranger", desired: desires[:1], quiet: notHere, holders: only(session.HolderDeadForeign), varies: plus(notLive, dClearFailed)},
 	{name: "running and occupied by the living", desired: desires[:1], quiet: notHere,

@@ -37,7 +37,13 @@ var (
 	refuted = func(in *input) { in.Resume, in.ResumeRefuted = session.ResumePending, true }
 	restart = func(in *input) { in.RestartRequested = true }
 	other   = func(in *input) { in.ArgsDiffer = true }
+	left    = func(in *input) { in.RemoveCheckout = true }
+	stuck   = func(in *input) { in.RemovalProblem = "git says no" }
 )
+
+func retainedFor(more time.Duration) func(*input) {
+	return func(in *input) { in.RetainUntil = now.Add(more) }
+}
 
 func holds(h session.Holder) func(*input)       { return func(in *input) { in.Holder = h } }
 func wants(d session.Desired) func(*input)      { return func(in *input) { in.Desired = d } }
@@ -84,7 +90,7 @@ var _ = DescribeTable("Decide, row by row of the table of the design", func(in i
 	Entry("lifecycle row Running, never started, DeadOther of nobody: clear", given(holds(session.HolderDeadOther)), session.ActionClear, api.ReasonStarting),
 	Entry("lifecycle row Running, never started, DeadOther that is known: not cleared",
 		given(holds(session.HolderDeadOther), func(in *input) { in.OccupantKnown = true }), session.ActionNone, api.ReasonOccupied),
-	Entry("lifecycle row Running, never started, Dead and cannot be cleared: SessionOccupied, and no loop",
+	Entry("lifecycle row Running, never started, Dead and cannot be cleared: SessionOccupied, and no loop (C077)",
 		given(holds(session.HolderDeadForeign), due, func(in *input) { in.ClearFailed = true }), session.ActionNone, api.ReasonOccupied),
 	Entry("lifecycle row Running, never started, LiveForeign: refuse (C013, C168)", given(holds(session.HolderLiveForeign), due), session.ActionNone, api.ReasonOccupied),
 	Entry("lifecycle row Running, never started, LiveOther under both names: refuse", given(holds(session.HolderLiveOther)), session.ActionNone, api.ReasonOccupied),
@@ -147,12 +153,27 @@ var _ = DescribeTable("Decide, row by row of the table of the design", func(in i
 	Entry("lifecycle row CleanedUp, LiveOurs that the record does not know: stamped and recorded first", given(live, wants(session.DesiredCleanedUp), func(in *input) { in.Unrecorded = true }), session.ActionAdopt, api.ReasonStopping),
 	Entry("lifecycle row CleanedUp, ended: kill the session, whatever is to be kept", given(started, wants(session.DesiredCleanedUp), holds(session.HolderDeadOurs)), session.ActionKillSession, api.ReasonStopping),
 	Entry("lifecycle row CleanedUp, killed: sweep processes", given(started, wants(session.DesiredCleanedUp)), session.ActionSweep, api.ReasonStopping),
-	Entry("lifecycle row CleanedUp, swept: remove the checkout", given(started, swept, wants(session.DesiredCleanedUp)), session.ActionCleanUp, api.ReasonStopping),
-	Entry("lifecycle row CleanedUp, stopped before: the checkout is removed all the same", given(started, swept, closed, wants(session.DesiredCleanedUp)), session.ActionCleanUp, api.ReasonStopping),
+	Entry("lifecycle row CleanedUp, a person's pane: refused, saying how to force it (T20)", given(started, wants(session.DesiredCleanedUp), holds(session.HolderShared)), session.ActionNone, api.ReasonOccupied),
+	Entry("lifecycle row CleanedUp, a person's pane, forced (T20)", given(started, wants(session.DesiredCleanedUp), holds(session.HolderShared), func(in *input) { in.Force = true }), session.ActionKillSession, api.ReasonStopping),
+	Entry("lifecycle row CleanedUp, swept: remove the checkout", given(started, swept, left, wants(session.DesiredCleanedUp)), session.ActionRemoveCheckout, api.ReasonStopping),
+	Entry("lifecycle row CleanedUp, the checkout cannot be removed: said, and tried again", given(started, swept, left, stuck, wants(session.DesiredCleanedUp)), session.ActionNone, api.ReasonCheckoutKept),
+	Entry("lifecycle row CleanedUp, no checkout: clear the record", given(started, swept, wants(session.DesiredCleanedUp)), session.ActionCleanUp, api.ReasonStopping),
+	Entry("lifecycle row CleanedUp, stopped before: the record is cleared all the same", given(started, swept, closed, wants(session.DesiredCleanedUp)), session.ActionCleanUp, api.ReasonStopping),
 	Entry("lifecycle row CleanedUp, never started: what there is is removed", given(wants(session.DesiredCleanedUp)), session.ActionCleanUp, api.ReasonStopping),
 	Entry("lifecycle row CleanedUp, done", given(closed, wants(session.DesiredCleanedUp)), session.ActionNone, api.ReasonCleanedUp),
-	Entry("lifecycle row CleanedUp, endpoints first", given(live, wants(session.DesiredCleanedUp), func(in *input) { in.EndpointsLeft = true }), session.ActionNone, api.ReasonStopping),
+	Entry("lifecycle row CleanedUp, endpoints first", given(live, wants(session.DesiredCleanedUp), func(in *input) { in.EndpointsLeft = "pr" }), session.ActionNone, api.ReasonStopping),
 	Entry("lifecycle row CleanedUp, and wanted again: started afresh", given(closed), session.ActionSpawn, api.ReasonStarting),
+
+	Entry("lifecycle row Stopped, recorded: remove the checkout", given(started, swept, closed, left, wants(session.DesiredStopped), holds(session.HolderDeadOurs)), session.ActionRemoveCheckout, api.ReasonStopping),
+	Entry("lifecycle row Stopped, not recorded: the checkout goes last", given(started, swept, left, wants(session.DesiredStopped), holds(session.HolderDeadOurs)), session.ActionClose, api.ReasonStopped),
+	Entry("lifecycle row Stopped, the harness left running: its checkout stays (C093)", given(live, closed, left, wants(session.DesiredStopped), func(in *input) { in.KillHarness = false }), session.ActionNone, api.ReasonStopped),
+	Entry("lifecycle row Stopped, retained for its time", given(started, swept, closed, wants(session.DesiredStopped), holds(session.HolderDeadOurs), retainedFor(-time.Second)), session.ActionKillSession, api.ReasonStopping),
+	Entry("lifecycle row Stopped, retained still", given(started, swept, closed, wants(session.DesiredStopped), holds(session.HolderDeadOurs), retainedFor(time.Second)), session.ActionNone, api.ReasonStopped),
+	Entry("lifecycle row Running, ended by itself, not to remain: its terminal is closed", given(started, policy(api.RestartPolicyOnMessage), holds(session.HolderDeadOurs), func(in *input) { in.Tidy = true }), session.ActionKillSession, api.ReasonExited),
+	Entry("lifecycle row Running, never started, no checkout: made before the spawn (C140)", given(func(in *input) { in.CheckoutMissing = true }), session.ActionPrepareCheckout, api.ReasonPreparingWorkspace),
+	Entry("lifecycle row deleted, endpoints first", given(live, wants(session.DesiredDeleted), func(in *input) { in.EndpointsLeft = "pr" }), session.ActionNone, api.ReasonStopping),
+	Entry("lifecycle row deleted, its checkout first", given(started, swept, left, wants(session.DesiredDeleted)), session.ActionRemoveCheckout, api.ReasonStopping),
+	Entry("lifecycle row deleted, its checkout cannot be removed: not let go", given(started, swept, left, stuck, wants(session.DesiredDeleted)), session.ActionNone, api.ReasonCheckoutKept),
 
 	Entry("lifecycle row deleted, LiveOurs: as Stopped", given(live, wants(session.DesiredDeleted)), session.ActionTerminate, api.ReasonStopping),
 	Entry("lifecycle row deleted, ended: sweep", given(started, wants(session.DesiredDeleted)), session.ActionSweep, api.ReasonStopping),
@@ -162,7 +183,7 @@ var _ = DescribeTable("Decide, row by row of the table of the design", func(in i
 	Entry("lifecycle row deleted, Unknown: not released (C177)", given(started, swept, wants(session.DesiredDeleted), holds(session.HolderUnknown)), session.ActionNone, api.ReasonTmuxUnknown),
 
 	Entry("a registered conversation waits for its message", given(func(in *input) { in.Registered = true }), session.ActionNone, api.ReasonNotStarted),
-	Entry("a registered conversation is healed by its message", given(due, func(in *input) { in.Registered = true }), session.ActionSpawn, api.ReasonStarting),
+	Entry("a registered conversation is healed by its message (C078)", given(due, func(in *input) { in.Registered = true }), session.ActionSpawn, api.ReasonStarting),
 	Entry("a registered conversation is started by a restart that is asked for", given(restart, func(in *input) { in.Registered = true }), session.ActionSpawn, api.ReasonStarting),
 	Entry("a start that was recorded and did not come to run: swept, for it may have run (C021, R04)", given(intended(api.LaunchFresh)), session.ActionSweep, api.ReasonStarting),
 	Entry("a start that was recorded and did not come to run: tried again", given(swept, intended(api.LaunchFresh)), session.ActionSpawn, api.ReasonStarting),
@@ -211,7 +232,7 @@ var _ = DescribeTable("Decide, what becomes of messages and when it is decided a
 	Entry("tmux is silent: they wait", given(live, due, holds(session.HolderUnknown)), session.MessagesWait, 5*time.Second, "did not answer"),
 	Entry("a resume's probe", given(live, due, pending, probed(2*time.Second)), session.MessagesWait, 2*time.Second, "resume"),
 	Entry("T37: the delay between starts", given(started, due, backoff(40*time.Second)), session.MessagesWait, 40*time.Second, "2030-01-02T12:00:40Z"),
-	Entry("C013: the remedy is named", given(due, holds(session.HolderLiveForeign)), session.MessagesWait, time.Duration(0), "tmux kill-session -t =x"),
+	Entry("C013, C079: the remedy is named", given(due, holds(session.HolderLiveForeign)), session.MessagesWait, time.Duration(0), "tmux kill-session -t =x"),
 	Entry("C015: what could not be cleared is tried again, and not at once", given(due, holds(session.HolderDeadForeign), func(in *input) { in.ClearFailed = true }), session.MessagesWait, 5*time.Second, "could not be cleared"),
 	Entry("C012: what is in the way is looked at again", given(due, obstructed), session.MessagesWait, 5*time.Second, "claude is not on the host"),
 	Entry("a restart that has to wait is told, and looked at again", given(live, restart, obstructed), session.MessagesDeliver, 5*time.Second, "claude is not on the host"),

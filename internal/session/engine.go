@@ -20,6 +20,7 @@ import (
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/internal/delivery"
+	"github.com/theloop-dev/the-loop/internal/event"
 	"github.com/theloop-dev/the-loop/internal/harness"
 	"github.com/theloop-dev/the-loop/internal/tmux"
 	"github.com/theloop-dev/the-loop/internal/workitem"
@@ -53,8 +54,10 @@ type Store interface {
 	ConfigMapKey(ctx context.Context, ref api.ConfigMapKey) (string, error)
 	// Release lets the object go: its finalizer is removed.
 	Release(ctx context.Context) error
-	// Event tells people about the session.
-	Event(warning bool, reason, message string)
+	// Emit tells of an event of the session. The fields are names and values in turn.
+	Emit(e event.Event, message string, fields ...any)
+	// EmitAbout tells of an event of the session that is about one of its messages.
+	EmitAbout(m *api.SessionMessage, e event.Event, message string, fields ...any)
 }
 
 // Subject is one session at one reconcile.
@@ -64,12 +67,19 @@ type Subject struct {
 	// Class is nil when it cannot be found; ClassProblem then says why.
 	Class        *api.SessionClass
 	ClassProblem string
+	// Verdicts are what the harnesses of the host said of models and efforts. They are
+	// needed where the session asks for one.
+	Verdicts []api.ModelVerdict
 	// Messages for the session whose outcome is not final, in any order.
 	Messages []*api.SessionMessage
-	// EndpointsLeft: sessions of pull requests of this item are not cleaned up yet.
-	EndpointsLeft bool
+	// EndpointsLeft names sessions of pull requests of this item that have something left on
+	// their hosts; "" is none.
+	EndpointsLeft string
 	Store         Store
 	Log           logr.Logger
+
+	// news waits to be told until the status is written.
+	news []news
 }
 
 // Engine runs the sessions of one host.
@@ -90,11 +100,18 @@ type Engine struct {
 	LookPath func(string) (string, error)
 	// Getenv reads a variable of the environment that harnesses inherit.
 	Getenv func(key string) string
+	// Environ is the environment in which the terminal server starts harnesses, before what
+	// their class adds.
+	Environ []string
 	// KnownUID reports whether a UID is that of a session of this host.
 	KnownUID func(uid string) bool
 	// Sweep ends the processes of a session that are left outside its terminal.
 	Sweep func(ctx context.Context, uid string) (ended []int, err error)
+	// Jobs runs what takes minutes.
+	Jobs  *Jobs
 	Clock clock.PassiveClock
+	// HostLog is for what concerns no single session.
+	HostLog logr.Logger
 
 	// Backoff delays automatic starts of a harness that keeps ending.
 	Backoff *flowcontrol.Backoff
@@ -121,6 +138,10 @@ type turn struct {
 	obst    *Obstacle
 	state   harness.State
 	queue   []*api.SessionMessage
+	// blocked is what the newest plan says to be in the way of a start, nil for nothing.
+	blocked *Obstacle
+	// startDue: a start was decided on, which a fresh look has to confirm.
+	startDue bool
 	// byItself: the launch under way replaces a harness that ended by itself.
 	byItself bool
 }
@@ -133,6 +154,7 @@ const maxSteps = 12
 // caller to save.
 func (e *Engine) Reconcile(ctx context.Context, s *Subject) (time.Duration, error) {
 	t := &turn{Engine: e, Subject: s, status: s.Object.HostedStatus(), mem: e.memories.of(s.Object.GetUID())}
+	defer t.compare(t.status.DeepCopy())
 	t.launch, t.obst = e.resolve(s)
 	if t.obst == nil && t.now().Before(t.mem.retryAt) {
 		t.obst = t.mem.failed
@@ -149,9 +171,13 @@ func (e *Engine) Reconcile(ctx context.Context, s *Subject) (time.Duration, erro
 		if err := t.look(); err != nil {
 			return 0, err
 		}
+		if err := t.credit(ctx); err != nil {
+			return 0, err
+		}
 		plan := Decide(t.input())
 		if plan.Action != ActionNone && !fresh {
 			// Decided on what may be a second old: look again before anything is done.
+			t.startDue = plan.Action == ActionSpawn
 			t.snap, t.snapErr = e.Lister.Refresh(ctx)
 			fresh = true
 			continue
@@ -263,7 +289,7 @@ func RefOf(s *api.WorkItemSession) workitem.Ref {
 func (t *turn) input() Input {
 	st := t.status
 	in := Input{
-		Desired: Desired(t.Object.WantedState()), Delivery: api.DeliveryPolicyDeliver, Restart: api.RestartPolicyNever,
+		Desired: t.desired(), Delivery: api.DeliveryPolicyDeliver, Restart: api.RestartPolicyNever,
 		RestartRequested: t.restartToken() != "" && t.restartToken() != st.LastHandledRestart,
 		Obstacle:         t.obst, KeepSession: true, KillHarness: true,
 		Closed: st.ClosedAt != nil, Resume: ResumeNone,
@@ -272,8 +298,11 @@ func (t *turn) input() Input {
 		MessageDue: t.head() != nil, Now: t.now(),
 	}
 	_, in.Paused = t.Object.GetAnnotations()[api.PausedAnnotation]
-	if t.Object.GetDeletionTimestamp() != nil {
-		in.Desired = DesiredDeleted
+	in.Force = t.Object.GetAnnotations()[api.ForceCleanupAnnotation] == "true"
+	in.CheckoutMissing = t.launch.checkout != nil && t.launch.dir == ""
+	in.RemoveCheckout = t.removalOf(in.Desired) != ""
+	if t.now().Sub(t.mem.removalAt) < removalRetry {
+		in.RemovalProblem = t.mem.removalProblem
 	}
 	switch s := t.Object.(type) {
 	case *api.StandingSession:
@@ -292,9 +321,44 @@ func (t *turn) input() Input {
 		in.KeepSession, in.KillHarness = ptr.Deref(p.KeepSessionOnClose, true), ptr.Deref(p.KillHarnessOnClose, true)
 		in.Grace = time.Duration(ptr.Deref(p.HarnessKillGraceSeconds, 5)) * time.Second
 		resumeAllowed = ptr.Deref(p.ResumeOnRespawn, true)
+		in.Tidy = !ptr.Deref(p.RemainOnExit, true)
+		in.RetainUntil = t.retainUntil(p.RetainedSecondsAfterClose)
 	}
 	t.recordInto(&in, resumeAllowed)
 	return in
+}
+
+// desired is what the session should be.
+func (t *turn) desired() Desired {
+	if t.Object.GetDeletionTimestamp() != nil {
+		return DesiredDeleted
+	}
+	return Desired(t.Object.WantedState())
+}
+
+// removalRetry is how long a checkout that could not be removed is left before it is tried
+// again.
+const removalRetry = 30 * time.Second
+
+// overdueFor is how long a retained terminal has to be seen to be due before it is closed:
+// a clock that jumps must not close them all (T36).
+const overdueFor = time.Minute
+
+// retainUntil is when the retained terminal is closed, zero for never.
+func (t *turn) retainUntil(seconds *int32) time.Time {
+	if seconds == nil || t.status.ClosedAt == nil {
+		t.mem.overdue = time.Time{}
+		return time.Time{}
+	}
+	due := t.status.ClosedAt.Add(time.Duration(*seconds) * time.Second)
+	if t.now().Before(due) {
+		t.mem.overdue = time.Time{}
+		return due
+	}
+	if t.mem.overdue.IsZero() {
+		t.mem.overdue = t.now()
+	}
+	return t.mem.overdue.Add(min(overdueFor, time.Duration(*seconds)*time.Second))
 }
 
 // noLaunch stands for the launch of a record that names none.
@@ -311,9 +375,7 @@ const dyingFor = 5 * time.Second
 func (t *turn) recordInto(in *Input, resumeAllowed bool) {
 	st, ours := t.status, t.sight.Holder.Ours()
 	in.Started, in.Remembered = st.StartedAt != nil || ours, st.Launch == nil && st.ConversationID != ""
-	if st.StopRequestedAt != nil {
-		in.StopRequested = st.StopRequestedAt.Time
-	}
+	in.StopRequested = t.stopRequested()
 	in.Swept = t.mem.swept == noLaunch
 	if l := st.Launch; l != nil {
 		in.Intended, in.IntendedMode = !l.Confirmed && !ours, l.Mode
@@ -344,19 +406,32 @@ func (t *turn) recordInto(in *Input, resumeAllowed bool) {
 	}
 }
 
+// stopRequested is when the harness was asked to end, zero when it was not. The status
+// keeps no fractions of a second, and the grace is not to lose one.
+func (t *turn) stopRequested() time.Time {
+	at := t.status.StopRequestedAt
+	if at == nil {
+		return time.Time{}
+	}
+	if exact := t.mem.stopRequested; exact.Truncate(time.Second).Equal(at.Truncate(time.Second)) {
+		return exact
+	}
+	return at.Time
+}
+
 // resumable reports whether the harness would take the recorded conversation's id.
 func (t *turn) resumable() bool {
 	id, l := t.conversationToResume(), t.launch
 	if !l.adapter.Traits().Resumes || !harness.ValidConversationID(id) {
 		return false
 	}
-	if last := t.status.Launch; last != nil && last.Mode == api.LaunchFresh && t.mem.journal.offset > 0 && len(t.state.Taken) == 0 {
+	if last := t.status.Launch; last != nil && last.Mode == api.LaunchFresh && (t.mem.journal.offset > 0 || !l.adapter.Traits().AssignsID) && len(t.state.Taken) == 0 {
 		// Nothing was said in it: the harness has not kept it.
 		return false
 	}
 	_, err := l.adapter.Command(harness.LaunchOptions{
 		Binary: l.binary, Dir: l.dir, Args: l.args, Model: l.model, Effort: l.effort, ConversationID: id, Resume: true,
-		HookCommand: []string{t.Shim}, Permissions: l.perms, Custom: l.custom,
+		HookCommand: []string{t.Shim}, Permissions: l.perms, Custom: l.custom, Trust: t.trusts(), FileDir: t.sessionDir(t.Object.GetUID()),
 	})
 	return err == nil
 }
@@ -364,9 +439,13 @@ func (t *turn) resumable() bool {
 // maxToken is the longest restart token that is echoed as it is, in bytes.
 const maxToken = 256
 
-// restartToken is the restart token; a longer one stands for its digest.
+// restartToken is the restart token.
 func (t *turn) restartToken() string {
-	token := t.Object.GetAnnotations()[api.RestartRequestedAnnotation]
+	return Token(t.Object.GetAnnotations()[api.RestartRequestedAnnotation])
+}
+
+// Token is a token as it is echoed; a longer one stands for its digest.
+func Token(token string) string {
 	if len(token) <= maxToken {
 		return token
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/theloop-dev/the-loop/internal/tmux"
+	"github.com/theloop-dev/the-loop/internal/workitem"
 )
 
 // Names are the terminal names that a session may have, best first: the second is
@@ -65,9 +66,10 @@ func Sight(snap tmux.Snapshot, rec Record, names Names, known func(uid string) b
 }
 
 // unstamped finds a session that lost its stamp by what the record says: this very
-// pane, in this very life of the server.
+// pane, in this very life of the server. A record that names a terminal which cannot be
+// ours is not believed (C094).
 func unstamped(snap tmux.Snapshot, rec Record) (tmux.Session, bool) {
-	if rec.PaneID == "" || rec.Epoch != snap.Epoch.String() {
+	if rec.PaneID == "" || rec.Epoch != snap.Epoch.String() || !workitem.OursTarget(rec.Target) {
 		return tmux.Session{}, false
 	}
 	for _, s := range snap.Sessions {

@@ -154,6 +154,8 @@ var _ = Describe("Sight", func() {
 			sessionOf("$1", plain, "", dead("%1"))),
 		Entry("N01, P44: the same pane id in another life", session.Record{Target: plain, PaneID: "%1", Epoch: "12.34"},
 			seen{holder: session.HolderLiveForeign, name: plain, id: "$1"}, sessionOf("$1", plain, "", alive("%1", 11))),
+		Entry("C094: the pane is on record as that of a terminal which cannot be ours", session.Record{Target: "main", PaneID: "%1", Epoch: life.String(), LaunchID: "launch-1"},
+			seen{holder: session.HolderAbsent, name: plain}, sessionOf("$1", "main", "", alive("%1", 11))),
 		Entry("no pane on record", session.Record{Target: plain, Epoch: life.String()},
 			seen{holder: session.HolderLiveForeign, name: plain, id: "$1"}, sessionOf("$1", plain, "", alive("", 11))),
 		Entry("C013, C168: no record", session.Record{}, seen{holder: session.HolderLiveForeign, name: plain, id: "$1"},

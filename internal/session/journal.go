@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/internal/harness"
 	"github.com/theloop-dev/the-loop/internal/harness/hook"
 )
@@ -20,9 +21,12 @@ func (t *turn) readJournal() error {
 	if t.status.Launch == nil || !t.evidence() {
 		return nil
 	}
-	a, err := harness.Get(t.status.Harness)
-	if err != nil {
-		return t.fail("reading the hook journal", err)
+	a := t.launch.adapter // of an adopted session nothing else is on record
+	if t.status.Harness != "" {
+		var err error
+		if a, err = harness.Get(t.status.Harness); err != nil {
+			return t.fail("reading the hook journal", err)
+		}
 	}
 	j := &t.mem.journal
 	if path := t.journalPath(t.status.Launch.ID); j.path != path {
@@ -40,9 +44,16 @@ func (t *turn) readJournal() error {
 		j.state = a.Observe(j.state, n)
 	}
 	j.offset = next
-	if f, ok := a.(harness.StateFile); ok && (j.state.Ready || !j.state.Started.IsZero()) {
+	if f, ok := a.(harness.StateFile); ok && t.sight.Holder == HolderLiveOurs {
 		// What no hook tells, such as an interrupt by a person.
-		j.state = f.Recheck(j.state, t.lookupPane)
+		p := harness.Process{
+			PID: t.sight.Pane.PID, Lookup: t.lookupPane,
+			ConversationID: t.status.ConversationID, Resume: t.status.Launch.Mode == api.LaunchResume,
+		}
+		if t.status.StartedAt != nil {
+			p.Launched = t.status.StartedAt.Time
+		}
+		j.state = f.Recheck(j.state, p)
 	}
 	t.state = j.state
 	return nil

@@ -23,8 +23,14 @@ type launchSpec struct {
 	dir     string
 	// makeDir: the directory is the session's own, and made by the start.
 	makeDir bool
-	custom  harness.CustomCommand
-	perms   harness.Permissions
+	// checkout is what the session works in, nil when it works elsewhere; dir is then "" until
+	// it is there.
+	checkout *checkout
+	custom   harness.CustomCommand
+	perms    harness.Permissions
+	// choices are what became of the model and the effort that the session asks for; those
+	// that are applied stand in model and effort.
+	choices []chosen
 }
 
 // wanted is the part of a session's spec that decides how it is launched, the same
@@ -60,8 +66,11 @@ func (e *Engine) resolve(s *Subject) (launchSpec, *Obstacle) {
 	if err != nil {
 		return launchSpec{}, &Obstacle{Reason: api.ReasonHarnessUnsupported, Message: fmt.Sprintf("SessionClass %s: %v", s.Class.Name, err)}
 	}
+	if why := adapter.Traits().Refusal; why != "" {
+		return launchSpec{}, &Obstacle{Reason: api.ReasonHarnessUnsupported, Message: fmt.Sprintf("SessionClass %s: %s", s.Class.Name, why)}
+	}
 	w := wantedOf(s.Object)
-	l := launchSpec{adapter: adapter, args: h.Args, model: w.model, effort: w.effort, perms: harness.Permissions(s.Class.Spec.Permissions)}
+	l := launchSpec{adapter: adapter, args: h.Args, perms: harness.Permissions(s.Class.Spec.Permissions)}
 	if w.args != nil {
 		l.args = w.args
 	}
@@ -71,30 +80,25 @@ func (e *Engine) resolve(s *Subject) (launchSpec, *Obstacle) {
 	for _, v := range h.Env {
 		l.env = append(l.env, v.Name+"="+v.Value)
 	}
-	if o := declared("model", w.model, "models", s.Class.Spec.Models, s.Class.Name); o != nil {
-		return l, o
-	}
-	if o := declared("effort", w.effort, "efforts", s.Class.Spec.Efforts, s.Class.Name); o != nil {
-		return l, o
-	}
-	if l.binary, err = e.findBinary(h.Binary, adapter.Binary()); err != nil {
+	l.binary, err = e.findBinary(h.Binary, adapter.Binary())
+	e.choose(s, &l, w)
+	if err != nil {
 		return l, &Obstacle{Reason: api.ReasonBinaryMissing, Message: fmt.Sprintf("harness %s of SessionClass %s: %v", h.Name, s.Class.Name, err)}
+	}
+	var o *Obstacle
+	if l.checkout, o = e.checkoutOf(s); o != nil {
+		return l, o
+	}
+	if l.checkout != nil {
+		if st := s.Object.HostedStatus(); checkoutThere(st) {
+			l.dir = st.Checkout.Path
+		}
+		return l, nil
 	}
 	if l.dir, l.makeDir, err = e.workingDirectory(s, w); err != nil {
 		return l, &Obstacle{Reason: api.ReasonDirectoryMissing, Message: err.Error()}
 	}
 	return l, nil
-}
-
-func declared(what, value, list string, allowed []string, class string) *Obstacle {
-	if value == "" || slices.Contains(allowed, value) {
-		return nil
-	}
-	has := "none"
-	if len(allowed) > 0 {
-		has = strings.Join(allowed, ", ")
-	}
-	return &Obstacle{Reason: api.ReasonInvalidSpec, Message: fmt.Sprintf("spec.%s %q is not declared in spec.%s of SessionClass %s, which declares %s", what, value, list, class, has)}
 }
 
 func (e *Engine) findBinary(configured, standard string) (string, error) {

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/internal/delivery"
 	"github.com/theloop-dev/the-loop/internal/harness"
 )
@@ -23,8 +24,28 @@ type memory struct {
 	failed  *Obstacle
 	retryAt time.Time
 	retries int
+	// checkoutGone: the checkout was removed, and none made since.
+	checkoutGone bool
+	// removalProblem is why it could not be removed, at removalAt.
+	removalProblem string
+	removalAt      time.Time
+	// overdue is when a retained terminal was first seen to be due to be closed.
+	overdue time.Time
+	// duplicates counts the starts in a row that found the name taken, though it had been
+	// seen to be free.
+	duplicates int
 	// refuted is the launch whose harness was to resume and ended by itself.
 	refuted string
+	// stopRequested is when the harness was asked to end, to the fraction of a second.
+	stopRequested time.Time
+	// kills counts the SIGKILLs since the harness was asked to end.
+	kills int
+	// stopFailed: it was told that the stop under way does not succeed.
+	stopFailed bool
+	// policy is the delivery policy that was seen last.
+	policy api.DeliveryPolicy
+	// failing is the message of which it was told that its delivery is tried again.
+	failing types.UID
 	// cutOff counts the resumes in a row that ended before they were proved.
 	cutOff int
 	// unknownSince is when tmux first did not answer.

@@ -48,6 +48,7 @@ func (t *turn) enqueue(ctx context.Context) error {
 		if err := t.Store.SaveMessage(ctx, m); err != nil {
 			return t.fail("giving message "+m.Name+" its place", err)
 		}
+		t.queued(m)
 	}
 	t.status.LastSequence = t.mem.sequence
 	return nil
@@ -114,7 +115,7 @@ func (t *turn) finish(ctx context.Context, m *api.SessionMessage, o api.MessageO
 	if t.mem.inflight == m.UID {
 		t.mem.inflight, t.mem.progress = "", delivery.Progress{}
 	}
-	t.Log.Info("message finished", "message", m.Name, "outcome", o, "reason", reason)
+	t.finished(m, message)
 	return nil
 }
 
@@ -206,6 +207,10 @@ func (t *turn) deliver(ctx context.Context) (time.Duration, error) {
 		if err != nil || !done {
 			return Soonest(wait, after), err
 		}
+		if t.obst == nil && t.launch.differs(t.status) {
+			// The next one is decided on again: it needs a re-launch before it.
+			return Soonest(wait, time.Millisecond), nil
+		}
 	}
 	return wait, nil
 }
@@ -231,6 +236,7 @@ func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool
 		return false, time.Second, nil
 	}
 	if err != nil {
+		t.dispatchFails(m, err)
 		return false, 0, t.fail("delivering message "+m.Name, err)
 	}
 	if t.mem.progress.Pasted.IsZero() && !step.Progress.Pasted.IsZero() {
@@ -330,15 +336,42 @@ func (t *turn) settle(ctx context.Context) error {
 
 // conclusion is the final outcome of a message that was, or may have been, typed.
 func (t *turn) conclusion(ctx context.Context, m *api.SessionMessage, why string) error {
+	if at, ok := t.took(m); ok {
+		return t.submitted(ctx, m, at)
+	}
+	return t.finish(ctx, m, api.OutcomeUnknown, api.ReasonOutcomeUnknown, why)
+}
+
+// took tells when a harness said that it took m, which was, or may have been, typed.
+func (t *turn) took(m *api.SessionMessage) (time.Time, bool) {
 	_, digest := t.typed(m)
 	since := t.mem.attempt.Time
 	if t.mem.attempt.Message != string(m.UID) && m.Status.DeliveredTime != nil {
 		since = m.Status.DeliveredTime.Time
 	}
-	if at, ok := t.state.TookSince(digest, since); ok {
-		return t.submitted(ctx, m, at)
+	return t.state.TookSince(digest, since)
+}
+
+// credit ends a message that was taken before its harness ended: it is no reason to start
+// another one.
+func (t *turn) credit(ctx context.Context) error {
+	if t.sight.Holder == HolderLiveOurs || t.sight.Holder == HolderUnknown {
+		return nil
 	}
-	return t.finish(ctx, m, api.OutcomeUnknown, api.ReasonOutcomeUnknown, why)
+	if err := t.recall(); err != nil {
+		return err
+	}
+	for _, m := range slices.Clone(t.queue) {
+		if !t.attempted(m) {
+			continue
+		}
+		if at, ok := t.took(m); ok {
+			if err := t.submitted(ctx, m, at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // supersede ends first messages of earlier launches that were never typed: another

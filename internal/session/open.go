@@ -109,11 +109,11 @@ func Open(ctx context.Context, o HostOptions) (*Engine, error) {
 		Terminal: server,
 		Lister:   &Lister{Source: server, Log: o.Log.WithName("lister")},
 		HostName: o.HostName, Dir: o.Dir, Shim: o.Shim, HookSocket: o.hookSocket(),
-		LookPath: exec.LookPath, Getenv: os.Getenv,
+		LookPath: exec.LookPath, Getenv: os.Getenv, Environ: server.Environ(),
 		Sweep: func(ctx context.Context, uid string) ([]int, error) {
 			return tmux.EndProcesses(ctx, uid, leftoverGrace)
 		},
-		Clock: clock.RealClock{}, Backoff: NewBackoff(clock.RealClock{}),
+		Clock: clock.RealClock{}, HostLog: o.Log, Backoff: NewBackoff(clock.RealClock{}),
 		Tmux: api.HostTmux{Version: server.Version(), Socket: server.Socket()},
 	}, nil
 }
@@ -134,7 +134,7 @@ func (e *Engine) Harnesses() []api.HostHarness {
 	var out []api.HostHarness
 	for _, name := range harness.Names() {
 		a, err := harness.Get(name)
-		if err != nil || a.Binary() == "" {
+		if err != nil || a.Binary() == "" || a.Traits().Refusal != "" {
 			continue
 		}
 		path, err := e.LookPath(a.Binary())

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -144,6 +145,9 @@ func DefaultSocket(name string) (string, error) {
 
 // Socket is the absolute path of the server's socket.
 func (s *Server) Socket() string { return s.socket }
+
+// Environ is the environment of a server that is started now, and so of every pane.
+func (s *Server) Environ() []string { return slices.Clone(s.serverEnv) }
 
 // Version is the version of the tmux client, as in "3.3a".
 func (s *Server) Version() string { return s.client.text }

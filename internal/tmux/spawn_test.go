@@ -107,7 +107,7 @@ var _ = with("Spawn", func(bin string) {
 		Expect(f.snapshot().Sessions).To(Equal(before.Sessions))
 	})
 
-	It("T12: keeps the end of a program that ends at once, 20 times out of 20", func() {
+	It("C018 T12: keeps the end of a program that ends at once, 20 times out of 20", func() {
 		f := started(bin)
 		f.person("set-option", "-gw", "remain-on-exit", "off") // a person's drift does not matter
 		for i := range 20 {

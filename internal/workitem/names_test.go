@@ -104,7 +104,7 @@ var _ = Describe("the names of a work item", func() {
 		Entry("a colon", "loop-a:0", false),
 		Entry("the prefix alone", "loop-", false),
 		Entry("the anchor", anchor, false),
-		Entry("another program's", "mysession", false),
+		Entry("C094: another program's", "mysession", false),
 		Entry("nothing", "", false),
 		Entry("a newline at the end", "loop-a\n", false),
 		Entry("a pane id", "%1", false),

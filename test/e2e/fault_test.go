@@ -1,42 +1,41 @@
 package e2e
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
-	"github.com/theloop-dev/the-loop/internal/devcluster"
+	"github.com/theloop-dev/the-loop/test/testenv"
 )
 
-// Serial: the API server is everybody's.
-var _ = Describe("faults of the cluster", Serial, func() {
+// What takes longest begins first, where processes share the specs: each has a control
+// plane of its own.
+var _ = Describe("faults of the cluster", SpecPriority(1), func() {
 	It("tears nothing down while the API server is away for 30 seconds, and goes on afterwards", func(ctx SpecContext) {
-		h := newHost()
+		h := env.NewDemoHost()
 		var all []*api.StandingSession
 		for i := range 3 {
-			all = append(all, h.standing("away-"+itoa(i), nil))
+			all = append(all, h.Standing("away-"+itoa(i)))
 		}
 		for _, s := range all {
-			ready(s)
+			h.Ready(s)
 		}
-		Expect(cluster.StopAPIServer(ctx)).To(Succeed())
+		Expect(env.Cluster.StopAPIServer(ctx)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			// A failed assertion must not leave the suite without its API server.
-			_ = cluster.StartAPIServer(ctx)
+			_ = env.Cluster.StartAPIServer(ctx)
+			// It watches again what it watched, but late; the next test does not wait for that.
+			env.RestartController()
 		}, NodeTimeout(time.Minute))
-		h.killHarness(all[2])
+		h.KillHarness(all[2])
 		Consistently(func(g Gomega) {
 			live := 0
-			for _, s := range h.sessions() {
+			for _, s := range h.Sessions() {
 				if s.Live() {
 					live++
 				}
@@ -44,28 +43,27 @@ var _ = Describe("faults of the cluster", Serial, func() {
 			// A harness that ends meanwhile may come back or wait; no other may end.
 			g.Expect(live).To(BeNumerically(">=", 2))
 		}, 30*time.Second, 500*time.Millisecond).Should(Succeed())
-		Expect(cluster.StartAPIServer(ctx)).To(Succeed())
+		Expect(env.Cluster.StartAPIServer(ctx)).To(Succeed())
 		// A watch that was cut off is set up again after up to 30 seconds and more.
 		const late = 90 * time.Second
 		for _, s := range all {
-			Eventually(condition(s, api.ConditionReady), late).Should(Equal("True/Running"))
+			h.Ready(s, late)
 		}
 		Expect(get(all[0]).Status.Restarts).To(BeZero())
-		m := h.say(all[1], "you are back")
-		Eventually(outcome(m), late).Should(Equal(submitted))
+		m := h.Say(all[1], "you are back")
+		h.AwaitOutcome(m, testenv.Submitted, late)
 	}, NodeTimeout(6*time.Minute))
 })
 
-var _ = Describe("a controller that is one of several", Serial, func() {
+var _ = Describe("a controller that is one of several", func() {
 	It("takes the lease with the rights of its role, and says so", func() {
-		second := startProcess(filepath.Join(binDir, "controller"), []string{"KUBECONFIG=" + kubeconfigFor("theloop-controller")})
-		DeferCleanup(second.stop)
+		env.StartController()
 		Eventually(func() string {
-			out, _ := kubectlTry("get", "lease", "-n", "theloop-system", "theloop-controller", "-o", "jsonpath={.spec.holderIdentity}")
+			out, _ := env.TryKubectl("get", "lease", "-n", "theloop-system", "theloop-controller", "-o", "jsonpath={.spec.holderIdentity}")
 			return out
 		}).Should(HavePrefix(hostname()))
 		Eventually(func() string {
-			out, _ := kubectlTry("get", "events", "-n", "theloop-system", "-o", "jsonpath={.items[*].reason}")
+			out, _ := env.TryKubectl("get", "events", "-n", "theloop-system", "-o", "jsonpath={.items[*].reason}")
 			return out
 		}).Should(ContainSubstring("LeaderElection"))
 	})
@@ -77,174 +75,128 @@ func hostname() string {
 	return name
 }
 
-var _ = Describe("an idle system", Serial, func() {
+var _ = Describe("an idle system", SpecPriority(1), func() {
 	It("with 50 sessions makes no API write in a minute, and its agent needs less than 2 % of a core", func(ctx SpecContext) {
-		h := newHost("idle-after=86400000")
+		h := env.NewDemoHost("idle-after=86400000")
 		var all []*api.StandingSession
 		for i := range 50 {
-			all = append(all, h.standing("idle-"+itoa(i), nil))
+			all = append(all, h.Standing("idle-"+itoa(i)))
 		}
 		for _, s := range all {
-			Eventually(condition(s, api.ConditionReady), 2*time.Minute).Should(Equal("True/Running"))
+			h.Ready(s, 2*time.Minute)
 		}
 		// The last report of what the harnesses do comes some seconds late.
-		Eventually(func() int { return len(h.events("reply")) }, time.Minute).Should(Equal(50))
-		Eventually(func() int { return h.writes(time.Now().Add(-12 * time.Second)) }, time.Minute, time.Second).Should(BeZero())
+		Eventually(func() int { return len(h.Events("reply")) }, time.Minute).Should(Equal(50))
+		Eventually(func() int { return h.Writes(time.Now().Add(-12 * time.Second)) }, time.Minute, time.Second).Should(BeZero())
 
-		from, cpu := time.Now(), cpuSeconds(h.agent.pid())
+		from, cpu := time.Now(), h.Agent.CPUSeconds()
 		timer := time.NewTimer(time.Minute)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 		}
-		Expect(h.writes(from)).To(BeZero())
-		used := (cpuSeconds(h.agent.pid()) - cpu) / time.Since(from).Seconds()
+		Expect(h.Writes(from)).To(BeZero())
+		used := (h.Agent.CPUSeconds() - cpu) / time.Since(from).Seconds()
 		GinkgoWriter.Printf("the agent used %.2f %% of a core\n", used*100)
 		Expect(used).To(BeNumerically("<", 0.02))
 	}, NodeTimeout(6*time.Minute))
 })
 
-// writes counts the writes of our programs about this host and its sessions since a
-// moment, but for the Lease by which the host shows that it is alive. The hosts of other
-// tests have been ended, which is told.
-func (h *host) writes(since time.Time) int {
-	GinkgoHelper()
-	all, err := devcluster.ReadRequestLog(filepath.Join(suiteDir, "requests.log"))
-	Expect(err).NotTo(HaveOccurred())
-	n := 0
-	for _, r := range all {
-		if r.IsWrite() && r.Time.After(since) && strings.HasPrefix(r.User, "theloop-") && r.Resource != "leases" && (r.Namespace == h.ns || r.Name == h.name) {
-			n++
-			GinkgoWriter.Printf("%s %s %s %s/%s\n", r.User, r.Verb, r.Resource, r.Namespace, r.Name)
-		}
-	}
-	return n
-}
-
-// cpuSeconds is the processor time that a process and its ended children used.
-func cpuSeconds(pid int) float64 {
-	GinkgoHelper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	Expect(err).NotTo(HaveOccurred())
-	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+2:]))
-	total := 0.0
-	for _, i := range []int{11, 12, 13, 14} { // utime, stime, cutime, cstime
-		var ticks float64
-		_, err := fmt.Sscan(f[i], &ticks)
-		Expect(err).NotTo(HaveOccurred())
-		total += ticks
-	}
-	return total / 100
-}
-
 var _ = Describe("bad input", func() {
 	// refusal makes a session that cannot start, sees it say why, sees that nothing was
 	// made, mends the reason and sees it start.
-	refusal := func(h *host, s *api.StandingSession, reason, says string, mend func()) {
+	refusal := func(h *testenv.Host, s *api.StandingSession, reason, says string, mend func()) {
 		GinkgoHelper()
-		Eventually(condition(s, api.ConditionReady)).Should(Equal("False/" + reason))
-		Expect(message(s, api.ConditionReady)).To(ContainSubstring(says))
-		Expect(h.sessions()).To(BeEmpty())
-		var msgs api.SessionMessageList
-		Expect(k8s.List(context.Background(), &msgs, client.InNamespace(h.ns))).To(Succeed())
-		Expect(msgs.Items).To(BeEmpty())
+		h.Await(s, api.ConditionReady, "False/"+reason)
+		Expect(h.Message(s, api.ConditionReady)).To(ContainSubstring(says))
+		Expect(h.Sessions()).To(BeEmpty())
+		Expect(h.Messages(s)).To(BeEmpty())
 		mend()
-		Eventually(condition(s, api.ConditionReady), 30*time.Second).Should(Equal("True/Running"))
+		h.Ready(s)
 	}
 
 	It("names a class that does not exist, and starts when it does", func() {
-		h := newHost()
-		s := h.standing("s", func(s *api.StandingSession) { s.Spec.ClassName = "later-" + h.name })
-		refusal(h, s, "ClassNotFound", "SessionClass later-"+h.name+" does not exist", func() { h.createClass("later-"+h.name, "", nil) })
+		h := env.NewDemoHost()
+		s := h.Standing("s", func(s *api.StandingSession) { s.Spec.ClassName = "later-" + h.Name })
+		refusal(h, s, "ClassNotFound", "SessionClass later-"+h.Name+" does not exist", func() { h.CreateClass("later-"+h.Name, h.DemoClass()) })
 	})
 
-	It("names a harness that it does not know, and the known ones", func() {
-		h := newHost()
-		class := "unknown-" + h.name
-		h.createClass(class, "", func(c *api.SessionClass) { c.Spec.Harness.Name = "hal" })
-		s := h.standing("s", func(s *api.StandingSession) { s.Spec.ClassName = class })
-		refusal(h, s, "HarnessUnsupported", "known are claude", func() { mendClass(class, func(c *api.SessionClass) { c.Spec.Harness.Name = "claude" }) })
+	It("C011: names a harness that it does not know, and the known ones", func() {
+		h := env.NewDemoHost()
+		class := "unknown-" + h.Name
+		spec := h.DemoClass()
+		spec.Harness.Name = "hal"
+		h.CreateClass(class, spec)
+		s := h.Standing("s", func(s *api.StandingSession) { s.Spec.ClassName = class })
+		refusal(h, s, "HarnessUnsupported", "known are claude", func() { h.UpdateClass(class, func(c *api.SessionClass) { c.Spec.Harness.Name = "claude" }) })
 	})
 
-	It("names a binary that is not there", func() {
-		h := newHost()
-		class := "nobin-" + h.name
-		h.createClass(class, "", func(c *api.SessionClass) { c.Spec.Harness.Binary = "/nonexistent/claude" })
-		s := h.standing("s", func(s *api.StandingSession) { s.Spec.ClassName = class })
+	It("C012: names a binary that is not there", func() {
+		h := env.NewDemoHost()
+		class := "nobin-" + h.Name
+		spec := h.DemoClass()
+		spec.Harness.Binary = "/nonexistent/claude"
+		h.CreateClass(class, spec)
+		s := h.Standing("s", func(s *api.StandingSession) { s.Spec.ClassName = class })
 		refusal(h, s, "BinaryMissing", "/nonexistent/claude is not an executable", func() {
-			mendClass(class, func(c *api.SessionClass) { c.Spec.Harness.Binary = filepath.Join(binDir, "fakeharness") })
+			h.UpdateClass(class, func(c *api.SessionClass) { c.Spec.Harness.Binary = h.DemoHarness() })
 		})
 	})
 
-	It("names a working directory that is not there", func() {
-		h := newHost()
-		dir := filepath.Join(h.dir, "absent")
-		s := h.standing("s", func(s *api.StandingSession) { s.Spec.Cwd = dir })
+	It("T25: names a working directory that is not there", func() {
+		h := env.NewDemoHost()
+		dir := filepath.Join(h.Dir, "absent")
+		s := h.Standing("s", func(s *api.StandingSession) { s.Spec.Cwd = dir })
 		refusal(h, s, "DirectoryMissing", dir+" does not exist", func() { Expect(os.Mkdir(dir, 0o700)).To(Succeed()) })
 	})
 
-	It("names a prompt file that cannot be read, and starts the other sessions all the same", func() {
-		h := newHost()
-		file := filepath.Join(h.dir, "brief.txt")
-		s := h.standing("s", func(s *api.StandingSession) { s.Spec.PromptFile = file })
+	It("C163: names a prompt file that cannot be read, and starts the other sessions all the same", func() {
+		h := env.NewDemoHost()
+		file := filepath.Join(h.Dir, "brief.txt")
+		s := h.Standing("s", func(s *api.StandingSession) { s.Spec.PromptFile = file })
 		refusal(h, s, "PromptUnreadable", "spec.promptFile cannot be read", func() {
+			h.Ready(h.Standing("other"))
 			Expect(os.WriteFile(file, []byte("the brief from a file"), 0o600)).To(Succeed())
 		})
-		Eventually(func() []logged { return h.submits("the brief from a file") }).Should(HaveLen(1))
+		Eventually(h.Submits).WithArguments("the brief from a file").Should(HaveLen(1))
 	})
 
 	It("names a ConfigMap that is not there", func() {
-		h := newHost()
-		s := h.standing("s", func(s *api.StandingSession) {
+		h := env.NewDemoHost()
+		s := h.Standing("s", func(s *api.StandingSession) {
 			s.Spec.PromptFrom = &api.PromptSource{ConfigMapKeyRef: api.ConfigMapKey{Name: "brief", Key: "text"}}
 		})
-		refusal(h, s, "PromptUnreadable", "ConfigMap "+h.ns+"/brief", func() {
-			kubectl("create", "configmap", "-n", h.ns, "brief", "--from-literal=text=the brief from a map")
+		refusal(h, s, "PromptUnreadable", "ConfigMap "+h.Namespace+"/brief", func() {
+			env.Kubectl("create", "configmap", "-n", h.Namespace, "brief", "--from-literal=text=the brief from a map")
 		})
-		Eventually(func() []logged { return h.submits("the brief from a map") }).Should(HaveLen(1))
+		Eventually(h.Submits).WithArguments("the brief from a map").Should(HaveLen(1))
 	})
 
 	It("names harness arguments that would fight ours", func() {
-		h := newHost()
-		s := h.standing("s", func(s *api.StandingSession) { s.Spec.HarnessArgs = []string{"--resume", "x"} })
-		refusal(h, s, "InvalidSpec", "--resume", func() { update(s, func() { s.Spec.HarnessArgs = []string{} }) })
-	})
-
-	It("names a model that the class does not declare", func() {
-		h := newHost()
-		s := h.standing("s", func(s *api.StandingSession) { s.Spec.Model = "opus" })
-		refusal(h, s, "InvalidSpec", `spec.model "opus" is not declared`, func() { mendClass(h.class, func(c *api.SessionClass) { c.Spec.Models = []string{"opus"} }) })
+		h := env.NewDemoHost()
+		s := h.Standing("s", func(s *api.StandingSession) { s.Spec.HarnessArgs = []string{"--resume", "x"} })
+		refusal(h, s, "InvalidSpec", "--resume", func() { h.Update(s, func() { s.Spec.HarnessArgs = []string{} }) })
 	})
 
 	It("says that no host takes a session, and binds it when one does", func() {
-		h := newHost()
-		s := h.standing("s", func(s *api.StandingSession) {
+		h := env.NewDemoHost()
+		s := h.Standing("s", func(s *api.StandingSession) {
 			s.Spec.HostName = ""
-			s.Spec.HostSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"for": h.name}}
+			s.Spec.HostSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"for": h.Name}}
 		})
 		refusal(h, s, "NoHostAvailable", "none of the", func() {
-			Eventually(func() error { _, err := kubectlTry("label", "shost", h.name, "for="+h.name); return err }).Should(Succeed())
+			Eventually(func() error { _, err := env.TryKubectl("label", "shost", h.Name, "for="+h.Name); return err }).Should(Succeed())
 		})
 	})
 
-	It("ends a message that has no session", func() {
-		h := newHost()
-		s := h.standing("short", nil)
-		ready(s)
-		Expect(k8s.Delete(context.Background(), s)).To(Succeed())
-		Eventually(func() error { return k8s.Get(context.Background(), client.ObjectKeyFromObject(s), s) }).ShouldNot(Succeed())
-		m := &api.SessionMessage{}
-		m.Namespace, m.GenerateName = h.ns, "m-"
-		m.Spec = api.SessionMessageSpec{SessionRef: api.SessionReference{Kind: s.SessionKind(), Name: s.Name, UID: s.UID}, Text: "too late"}
-		Expect(k8s.Create(context.Background(), m)).To(Succeed())
-		Eventually(outcome(m), 90*time.Second).Should(Equal("Refused/SessionNotFound"))
+	It("ends a message that has no session", SpecPriority(1), func() {
+		h := env.NewDemoHost()
+		s := h.Standing("short")
+		h.Ready(s)
+		h.Delete(s)
+		h.AwaitGone(s)
+		m := h.Say(s, "too late", func(m *api.SessionMessageSpec) { m.SessionRef.UID = s.UID })
+		h.AwaitOutcome(m, "Refused/SessionNotFound", 90*time.Second)
 	})
 })
-
-func mendClass(name string, change func(*api.SessionClass)) {
-	GinkgoHelper()
-	c := &api.SessionClass{}
-	c.Name = name
-	update(c, func() { change(c) })
-}

@@ -1,63 +1,59 @@
 package e2e
 
 import (
-	"context"
-	"os/exec"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/test/testenv"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// update changes a session as a person does who edits it.
-func update(obj client.Object, change func()) {
-	GinkgoHelper()
-	Eventually(func() error {
-		if err := k8s.Get(context.Background(), client.ObjectKeyFromObject(obj), obj); err != nil {
-			return err
-		}
-		change()
-		return k8s.Update(context.Background(), obj)
-	}).Should(Succeed())
-}
-
 var _ = Describe("the life of a message", func() {
-	It("types a message once and says so with the harness's evidence", func() {
-		h := newHost()
-		s := h.standing("listener", nil)
-		ready(s)
-		m := h.say(s, "How are you?\nSecond line.")
-		Eventually(outcome(m)).Should(Equal(submitted))
+	It("C180: types a message once and says so with the harness's evidence", func() {
+		h := env.NewDemoHost()
+		s := h.Standing("listener")
+		h.Ready(s)
+		m := h.Say(s, "How are you?\nSecond line.")
+		h.AwaitOutcome(m, testenv.Submitted)
 		Expect(m.Status.Evidence.Type).To(Equal("UserPromptSubmit"))
 		Expect(m.Status.DeliveredTime).NotTo(BeNil())
 		Expect(m.Status.TextDigest).To(HaveLen(64))
 		Expect(m.Status.ConversationID).To(Equal(get(s).Status.ConversationID))
-		got := h.submits("How are you?")
+		got := h.Submits("How are you?")
 		Expect(got).To(HaveLen(1))
 		Expect(got[0].Text).To(HaveSuffix("How are you?\nSecond line."))
-		kubectl("wait", "-n", h.ns, "smsg/"+m.Name, "--for=condition=Submitted", "--timeout=5s")
+		env.Kubectl("wait", "-n", h.Namespace, "smsg/"+m.Name, "--for=condition=Submitted", "--timeout=5s")
+		By("writing its text into no log")
+		for _, p := range []*testenv.Process{h.Agent, env.Controller} {
+			Expect(string(p.Out.Contents()) + string(p.Err.Contents())).NotTo(ContainSubstring("How are you?"))
+		}
 	})
 
-	It("keeps the order of many messages and types each once", func() {
-		h := newHost()
-		s := h.standing("orderly", nil)
-		ready(s)
-		var all []*api.SessionMessage
-		for i := range 30 {
-			all = append(all, h.say(s, "number "+itoa(i)+"."))
+	It("C052 P40: keeps the order of many messages and types each once", func() {
+		h := env.NewDemoHost()
+		s := h.Standing("orderly")
+		h.Ready(s)
+		all := make([]*api.SessionMessage, 50)
+		var saying sync.WaitGroup
+		for i := range all {
+			saying.Go(func() {
+				defer GinkgoRecover()
+				all[i] = h.Say(s, "number "+itoa(i)+".")
+			})
 		}
+		saying.Wait()
 		for _, m := range all {
-			Eventually(outcome(m)).Should(Equal(submitted))
+			h.AwaitOutcome(m, testenv.Submitted, time.Minute)
 		}
-		got := h.submits("number ")
-		Expect(got).To(HaveLen(30))
+		got := h.Submits("number ")
+		Expect(got).To(HaveLen(len(all)))
 		// Those created within one second are ordered by name: by the sequence they got.
 		place := map[string]int64{}
 		for i, m := range all {
@@ -72,148 +68,136 @@ var _ = Describe("the life of a message", func() {
 	})
 
 	It("N01: two sessions with prefix names never receive each other's messages", func() {
-		h := newHost()
-		one, twelve := h.workItem(1, nil), h.workItem(12, nil)
-		ready(one)
-		ready(twelve)
-		a, b := h.say(one, "for number one"), h.say(twelve, "for number twelve")
-		Eventually(outcome(a)).Should(Equal(submitted))
-		Eventually(outcome(b)).Should(Equal(submitted))
-		toOne, toTwelve := h.submits("for number one"), h.submits("for number twelve")
+		h := env.NewDemoHost()
+		one, twelve := h.WorkItem(1), h.WorkItem(12)
+		h.Ready(one)
+		h.Ready(twelve)
+		a, b := h.Say(one, "for number one"), h.Say(twelve, "for number twelve")
+		h.AwaitOutcome(a, testenv.Submitted)
+		h.AwaitOutcome(b, testenv.Submitted)
+		toOne, toTwelve := h.Submits("for number one"), h.Submits("for number twelve")
 		Expect(toOne).To(HaveLen(1))
 		Expect(toTwelve).To(HaveLen(1))
-		Expect(toOne[0].PID).To(Equal(h.harnessPID(one)))
-		Expect(toTwelve[0].PID).To(Equal(h.harnessPID(twelve)))
+		Expect(toOne[0].PID).To(Equal(h.HarnessPID(one)))
+		Expect(toTwelve[0].PID).To(Equal(h.HarnessPID(twelve)))
 		By("ending the one and speaking to it: the other hears nothing")
-		update(one, func() { one.Spec.State = api.SessionStateCleanedUp })
-		Eventually(condition(one, api.ConditionReady)).Should(Equal("True/CleanedUp"))
-		c := h.say(one, "for nobody")
-		Eventually(outcome(c)).Should(Equal("Refused/SessionNotRunning"))
-		Expect(h.submits("for nobody")).To(BeEmpty())
-		Expect(h.pane(twelve).Dead).To(BeFalse())
+		h.Update(one, func() { one.Spec.State = api.SessionStateCleanedUp })
+		h.Await(one, api.ConditionReady, "True/CleanedUp")
+		c := h.Say(one, "for nobody")
+		h.AwaitOutcome(c, "Refused/SessionNotRunning")
+		Expect(h.Submits("for nobody")).To(BeEmpty())
+		Expect(h.Pane(twelve).Dead).To(BeFalse())
 	})
 
 	It("P01: no control character of a body reaches the terminal", func() {
-		h := newHost()
-		s := h.standing("safe", nil)
-		ready(s)
-		m := h.say(s, "ok \x1b[201~\r!touch /tmp/pwn\r\nend")
-		Eventually(outcome(m)).Should(Equal(submitted))
-		Expect(h.submits("ok ")).To(HaveLen(1))
-		Expect(h.submits("ok ")[0].Text).To(HaveSuffix("ok \uFFFD[201~\n!touch /tmp/pwn\nend"))
-		Expect(h.events("shell")).To(BeEmpty())
+		h := env.NewDemoHost()
+		s := h.Standing("safe")
+		h.Ready(s)
+		m := h.Say(s, "ok \x1b[201~\r!touch /tmp/pwn\r\nend")
+		h.AwaitOutcome(m, testenv.Submitted)
+		Expect(h.Submits("ok ")).To(HaveLen(1))
+		Expect(h.Submits("ok ")[0].Text).To(HaveSuffix("ok \uFFFD[201~\n!touch /tmp/pwn\nend"))
+		Expect(h.Events("shell")).To(BeEmpty())
 	})
 
-	It("holds a message while a dialog of the harness is open, and never answers it", func() {
-		h := newHost()
-		s := h.workItem(4, func(s *api.WorkItemSession) { s.Spec.Prompt = "fake: permission-dialog\nDo it." })
-		Eventually(func() []logged { return h.events("dialog") }).ShouldNot(BeEmpty())
-		Eventually(condition(s, api.ConditionAcceptingInput)).Should(Equal("False/AwaitingInput"))
-		m := h.say(s, "not into the dialog")
-		Eventually(outcome(m)).Should(Equal("Held/Held"))
-		Consistently(func() []logged { return h.events("dialog-answered") }, time.Second).Should(BeEmpty())
-		Expect(h.submits("not into the dialog")).To(BeEmpty())
+	It("P51: holds a message while a dialog of the harness is open, and never answers it", func() {
+		h := env.NewDemoHost()
+		s := h.WorkItem(4, func(s *api.WorkItemSession) { s.Spec.Prompt = "fake: permission-dialog\nDo it." })
+		Eventually(h.Events).WithArguments("dialog").ShouldNot(BeEmpty())
+		h.Await(s, api.ConditionAcceptingInput, "False/AwaitingInput")
+		m := h.Say(s, "not into the dialog")
+		h.AwaitOutcome(m, "Held/Held")
+		Consistently(h.Events, time.Second).WithArguments("dialog-answered").Should(BeEmpty())
+		Expect(h.Submits("not into the dialog")).To(BeEmpty())
 	})
 
 	It("holds under policy Hold, delivers when it is lifted, and drops under policy Drop", func() {
-		h := newHost()
-		s := h.standing("policy", func(s *api.StandingSession) { s.Spec.DeliveryPolicy = api.DeliveryPolicyHold })
-		ready(s)
-		held := h.say(s, "held back")
-		Eventually(outcome(held)).Should(Equal("Held/Held"))
-		update(s, func() { s.Spec.DeliveryPolicy = api.DeliveryPolicyDeliver })
-		Eventually(outcome(held)).Should(Equal(submitted))
-		update(s, func() { s.Spec.DeliveryPolicy = api.DeliveryPolicyDrop })
-		ready(s)
-		dropped := h.say(s, "dropped")
-		Eventually(outcome(dropped)).Should(Equal("Dropped/Dropped"))
-		Expect(h.submits("dropped")).To(BeEmpty())
+		h := env.NewDemoHost()
+		s := h.Standing("policy", func(s *api.StandingSession) { s.Spec.DeliveryPolicy = api.DeliveryPolicyHold })
+		h.Ready(s)
+		held := h.Say(s, "held back")
+		h.AwaitOutcome(held, "Held/Held")
+		h.Update(s, func() { s.Spec.DeliveryPolicy = api.DeliveryPolicyDeliver })
+		h.AwaitOutcome(held, testenv.Submitted)
+		h.Update(s, func() { s.Spec.DeliveryPolicy = api.DeliveryPolicyDrop })
+		h.Ready(s)
+		dropped := h.Say(s, "dropped")
+		h.AwaitOutcome(dropped, "Dropped/Dropped")
+		Expect(h.Submits("dropped")).To(BeEmpty())
 	})
 
 	It("expires a message that could not be typed in time", func() {
-		h := newHost()
-		s := h.standing("late", func(s *api.StandingSession) { s.Spec.DeliveryPolicy = api.DeliveryPolicyHold })
-		ready(s)
-		m := &api.SessionMessage{}
-		m.Namespace, m.GenerateName = h.ns, "m-"
-		m.Spec = api.SessionMessageSpec{SessionRef: api.SessionReference{Kind: s.SessionKind(), Name: s.Name}, Text: "soon", ExpiresAfterSeconds: new(int32(2))}
-		Expect(k8s.Create(context.Background(), m)).To(Succeed())
-		Eventually(outcome(m)).Should(Equal("Refused/Expired"))
+		h := env.NewDemoHost()
+		s := h.Standing("late", func(s *api.StandingSession) { s.Spec.DeliveryPolicy = api.DeliveryPolicyHold })
+		h.Ready(s)
+		m := h.Say(s, "soon", func(m *api.SessionMessageSpec) { m.ExpiresAfterSeconds = new(int32(2)) })
+		h.AwaitOutcome(m, "Refused/Expired")
 	})
 
 	It("P10: says typed, and not submitted, when the harness gives no evidence, and glues nothing to it", func() {
-		h := newHost("swallow-cr=1")
-		s := h.standing("mute", nil)
-		ready(s)
-		boot := func() string {
-			var list api.SessionMessageList
-			Expect(k8s.List(context.Background(), &list, client.InNamespace(h.ns))).To(Succeed())
-			for _, b := range list.Items {
-				if b.Spec.Source.Type == api.SourceBoot {
-					return string(b.Status.Outcome)
-				}
+		h := env.NewDemoHost("swallow-cr=1")
+		s := h.Standing("mute")
+		h.Ready(s)
+		boot := func() api.MessageOutcome {
+			if b := h.Boot(s); b != nil {
+				return b.Status.Outcome
 			}
 			return ""
 		}
-		Eventually(boot).Should(Equal("Typed"))
-		m := h.say(s, "is anybody there?")
-		Eventually(outcome(m)).Should(Equal("Held/Held"))
-		Expect(h.events("submit")).To(BeEmpty())
+		Eventually(boot).Should(BeEquivalentTo("Typed"))
+		m := h.Say(s, "is anybody there?")
+		h.AwaitOutcome(m, "Held/Held")
+		Expect(h.Events("submit")).To(BeEmpty())
 		By("going on when a person has submitted what stood there")
-		Expect(exec.Command("tmux", "-N", "-S", h.socket, "send-keys", "-t", "=loop-standing-mute:", "Enter").Run()).To(Succeed())
-		Eventually(outcome(m)).Should(Equal(submitted))
-		Expect(h.submits("is anybody there?")).To(HaveLen(1))
+		h.Keys("loop-standing-mute", "Enter")
+		h.AwaitOutcome(m, testenv.Submitted)
+		Expect(h.Submits("is anybody there?")).To(HaveLen(1))
 	})
 
-	It("P40: never types a text twice when agent and terminal server end between the text and its proof", func() {
-		h := newHost("slow-hooks=1000")
-		s := h.workItem(77, nil)
-		ready(s)
-		m := h.say(s, "once and no more")
+	It("P45: never types a text twice when agent and terminal server end between the text and its proof", func() {
+		h := env.NewDemoHost("slow-hooks=1000")
+		s := h.WorkItem(77)
+		h.Ready(s)
+		m := h.Say(s, "once and no more")
 		Eventually(func() string {
-			for _, t := range h.sessions() {
+			for _, t := range h.Sessions() {
 				return t.Submitted
 			}
 			return ""
 		}).Should(Equal(string(m.UID)))
 		By("stopping the agent before it can learn that the harness took the text")
-		Expect(syscall.Kill(h.agent.pid(), syscall.SIGSTOP)).To(Succeed())
-		Eventually(func() []logged { return h.submits("once and no more") }).Should(HaveLen(1))
-		h.agent.kill()
-		snap, err := h.server.Snapshot(context.Background())
-		Expect(err).NotTo(HaveOccurred())
-		Expect(syscall.Kill(snap.Epoch.PID, syscall.SIGKILL)).To(Succeed())
-		Expect(outcome(m)()).To(Equal("Queued/Queued"))
-		h.startAgent()
-		Eventually(outcome(m)).Should(BeElementOf(submitted, "Unknown/OutcomeUnknown"))
-		next := h.say(s, "the next one")
-		Eventually(outcome(next)).Should(Equal(submitted))
-		Expect(h.submits("once and no more")).To(HaveLen(1))
+		Expect(syscall.Kill(h.Agent.PID(), syscall.SIGSTOP)).To(Succeed())
+		Eventually(h.Submits).WithArguments("once and no more").Should(HaveLen(1))
+		h.Agent.Kill()
+		h.SignalServer(syscall.SIGKILL)
+		Expect(h.Outcome(m)()).To(Equal("Queued/Queued"))
+		h.StartAgent()
+		Eventually(h.Outcome(m)).Should(BeElementOf(testenv.Submitted, "Unknown/OutcomeUnknown"))
+		next := h.Say(s, "the next one")
+		h.AwaitOutcome(next, testenv.Submitted)
+		Expect(h.Submits("once and no more")).To(HaveLen(1))
 	})
 
 	It("removes a finished message when its time is over", func() {
-		h := newHost()
-		s := h.standing("tidy", nil)
-		ready(s)
-		m := &api.SessionMessage{}
-		m.Namespace, m.GenerateName = h.ns, "m-"
-		m.Spec = api.SessionMessageSpec{SessionRef: api.SessionReference{Kind: s.SessionKind(), Name: s.Name}, Text: "short-lived", TTLSecondsAfterFinished: new(int32(1))}
-		Expect(k8s.Create(context.Background(), m)).To(Succeed())
-		Eventually(func() []logged { return h.submits("short-lived") }).Should(HaveLen(1))
-		Eventually(func() error { return k8s.Get(context.Background(), client.ObjectKeyFromObject(m), m) }).Should(MatchError(ContainSubstring("not found")))
+		h := env.NewDemoHost()
+		s := h.Standing("tidy")
+		h.Ready(s)
+		m := h.Say(s, "short-lived", func(m *api.SessionMessageSpec) { m.TTLSecondsAfterFinished = new(int32(1)) })
+		Eventually(h.Submits).WithArguments("short-lived").Should(HaveLen(1))
+		h.AwaitGone(m)
 	})
 
 	It("brings 200 KB whole", func() {
-		h := newHost()
-		s := h.standing("big", nil)
-		ready(s)
+		h := env.NewDemoHost()
+		s := h.Standing("big")
+		h.Ready(s)
 		body := ""
 		for i := 0; len(body) < 200_000; i++ {
 			body += "line " + itoa(i) + " äöü 漢字\n"
 		}
-		m := h.say(s, body)
-		Eventually(outcome(m)).Should(Equal(submitted))
-		got := h.submits("line 1 ")
+		m := h.Say(s, body)
+		h.AwaitOutcome(m, testenv.Submitted)
+		got := h.Submits("line 1 ")
 		Expect(got).To(HaveLen(1))
 		Expect(got[0].Text).To(HaveSuffix(body[:len(body)-1]))
 	})

@@ -15,13 +15,15 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
+
+	"github.com/theloop-dev/the-loop/test/testenv"
 )
 
 var codeBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```")
 
 var _ = Describe("README.md", func() {
 	It("does what it says: the first command, every step by hand, and the end", func() {
-		readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+		readme, err := os.ReadFile(filepath.Join(env.Root, "README.md"))
 		Expect(err).NotTo(HaveOccurred())
 		for _, first := range []string{"    make run\n", "    make test\n", "    make down\n"} {
 			Expect(string(readme)).To(ContainSubstring(first))
@@ -29,11 +31,9 @@ var _ = Describe("README.md", func() {
 		u := newUpState()
 		args := "ARGS=--state-dir " + u.dir + " --tmux-socket " + u.socket
 		make := exec.Command("make", "--no-print-directory", "run", args)
-		make.Dir, make.Env = root, append(os.Environ(), u.makeEnvironment()...)
-		s, err := gexec.Start(make, GinkgoWriter, GinkgoWriter)
-		Expect(err).NotTo(HaveOccurred())
-		p := &process{s}
-		Eventually(p.session, 5*time.Minute).Should(gbytes.Say(`Ready\. Ctrl-C stops the-loop`))
+		make.Dir, make.Env = env.Root, append(os.Environ(), u.makeEnvironment()...)
+		p := testenv.Run(make)
+		Eventually(p.Session, 5*time.Minute).Should(gbytes.Say(`Ready\. Ctrl-C stops the-loop`))
 
 		blocks := codeBlock.FindAllStringSubmatch(string(readme), -1)
 		Expect(len(blocks)).To(BeNumerically(">", 5))
@@ -42,19 +42,55 @@ var _ = Describe("README.md", func() {
 		}
 
 		down := exec.Command("make", "--no-print-directory", "down", "ARGS=--state-dir "+u.dir)
-		down.Dir, down.Env = root, append(os.Environ(), u.makeEnvironment()...)
+		down.Dir, down.Env = env.Root, append(os.Environ(), u.makeEnvironment()...)
 		out, err := down.CombinedOutput()
 		Expect(err).NotTo(HaveOccurred(), string(out))
 		Expect(string(out)).To(ContainSubstring("ended session loop-standing-hello"))
-		Eventually(p.session, 20*time.Second).Should(gexec.Exit(0))
+		Eventually(p.Session, 20*time.Second).Should(gexec.Exit(0))
 		By("leaving nothing, the retained terminal of the deleted session included")
 		Expect(string(out)).To(And(ContainSubstring("ended session loop-standing-supervisor"), ContainSubstring("ended the terminal server")))
 	})
 })
 
+// indentedBlock is the block of README.md, without its indentation, that begins with this
+// line.
+func indentedBlock(readme, first string) string {
+	GinkgoHelper()
+	_, after, found := strings.Cut(readme, "\n    "+first+"\n")
+	Expect(found).To(BeTrue(), "README.md has no block that begins with %q", first)
+	block := first + "\n"
+	for line := range strings.Lines(after) {
+		rest, indented := strings.CutPrefix(line, "    ")
+		if !indented {
+			break
+		}
+		block += rest
+	}
+	return block
+}
+
+var _ = Describe("README.md, beside the first steps", func() {
+	It("C160: declares sessions as its example says, and shows a work item that is accepted", func() {
+		text, err := os.ReadFile(filepath.Join(env.Root, "README.md"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(text)).To(ContainSubstring("    make run ARGS=\"--config $PWD/cli-config.yaml\"\n"))
+		u := newUpState()
+		file := filepath.Join(u.dir, "cli-config.yaml")
+		Expect(os.WriteFile(file, []byte(indentedBlock(string(text), "standingSessions:")), 0o600)).To(Succeed())
+		item := filepath.Join(u.dir, "item.yaml")
+		Expect(os.WriteFile(item, []byte(indentedBlock(string(text), "apiVersion: theloop.dev/v1alpha1")), 0o600)).To(Succeed())
+		isReady(u.up("--config", file))
+		u.becomes("watcher", "Running")
+		u.becomes("scratch", "Stopped")
+		Expect(u.kubectl("create", "--dry-run=server", "-f", item)).To(ContainSubstring("github-octo-repo-15 created"))
+		u.kubectl("patch", "standing", "scratch", "--type=merge", "-p", `{"spec":{"state":"Running"}}`)
+		u.becomes("scratch", "Running")
+	})
+})
+
 // makeEnvironment is that of the person who runs make, with the caches of this one.
 func (u *upState) makeEnvironment() []string {
-	env := []string{"THE_LOOP_CACHE=" + filepath.Dir(filepath.Dir(assets))}
+	env := []string{"THE_LOOP_CACHE=" + filepath.Dir(filepath.Dir(env.Assets))}
 	for _, v := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} {
 		out, err := exec.Command("go", "env", v).Output()
 		Expect(err).NotTo(HaveOccurred())
@@ -71,7 +107,7 @@ func (u *upState) runBlock(block string) {
 	cmd := exec.Command("bash", "-eu", "-c", block)
 	cmd.Dir = u.dir
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(u.dir, "control-plane", "kubeconfig"), "TERM=xterm-256color",
-		"PATH="+os.Getenv("PATH")+":"+assets)
+		"PATH="+os.Getenv("PATH")+":"+env.Assets)
 	t, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 160})
 	Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = t.Close() }()
