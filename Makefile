@@ -37,7 +37,7 @@ packages = list=$$(go list -f '{{.ImportPath}} {{.Dir}}' $(PKGS)) || exit 1; \
 COMMAND_LINE := exec\.(Command|CommandContext)\(([^"]*, *)?"([^"]*/)?(tmux|git|sh|bash)"
 
 .DEFAULT_GOAL := help
-.PHONY: help tmux controlplane generate manifests fmt verify lint test fuzz bench build run down picture clean
+.PHONY: help tmux controlplane generate manifests docs fmt verify lint test fuzz bench build run down picture clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -62,6 +62,10 @@ ifneq ($(wildcard controllers/agent/*.go),)
 	@$(TOOL) controller-gen rbac:roleName=theloop-agent,fileName=agent_role.yaml \
 		paths=./controllers/agent/... output:rbac:artifacts:config="$(OUT)/config/rbac"
 endif
+
+docs: ## Generate docs/conformance.md from the names of the tests, docs/events.md from the catalogue.
+	@go run ./hack/conformance
+	@go run ./hack/events
 
 fmt: ## Format the Go sources.
 	@$(TOOL) golangci-lint fmt

@@ -29,6 +29,9 @@ for file in api/*/zz_generated*.go config/crd/bases/*; do
 	[ ! -e "$file" ] || [ -e "$tmp/new/$file" ] || complain "$file is generated from nothing any more: remove it"
 done
 
+go run ./hack/conformance -check || complain "docs/conformance.md does not fit the tests"
+go run ./hack/events -check || complain "docs/events.md does not fit the catalogue"
+
 go tool -modfile="$PWD/hack/tools/go.mod" golangci-lint fmt --diff || complain "some files are not formatted: run make fmt"
 
 for module in . hack/tools hack/controlplane; do
