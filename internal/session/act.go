@@ -188,7 +188,12 @@ func (t *turn) trusts() bool {
 // branch of the repository, and so may be written by anybody: what its files would grant
 // is for a person to accept, at the harness's own dialog (H22).
 func (t *turn) strangersHead() bool {
-	return t.launch.checkout != nil && t.launch.checkout.request.PullRequest != 0 && (t.status.Checkout == nil || t.status.Checkout.Branch == "")
+	if t.launch.checkout == nil || t.launch.checkout.request.PullRequest == 0 {
+		return false
+	}
+	// A branch that was begun in the checkout is none of the repository.
+	asked, is := t.launch.checkout.request.Branch, t.status.Checkout
+	return is == nil || is.Branch == "" || is.Branch != asked
 }
 
 // lookupPane reads a variable of the environment of the harness that runs.
@@ -286,7 +291,7 @@ func (t *turn) command(boot string) (launch.File, string, error) {
 		}
 	}
 	return launch.File{
-		Argv: cmd.Argv, Env: append(l.env, cmd.Env...), Dir: l.dir, UID: string(t.Object.GetUID()), Session: st.TmuxTarget,
+		Argv: cmd.Argv, Env: slices.Concat(t.Passed, l.env, cmd.Env), Dir: l.dir, UID: string(t.Object.GetUID()), Session: st.TmuxTarget,
 	}, promptFile, nil
 }
 

@@ -68,7 +68,11 @@ func (t *turn) noteWorkspace() {
 func (t *turn) noteCheckout() {
 	switch {
 	case t.launch.dir != "":
-		t.set(api.ConditionWorkspaceReady, metav1.ConditionTrue, api.ReasonCheckoutReady, "the checkout is at "+t.launch.dir)
+		message := "the checkout is at " + t.launch.dir
+		if t.strangersHead() {
+			message += "; it is not trusted beforehand, because its head is on no branch of the repository: anybody may have written it"
+		}
+		t.set(api.ConditionWorkspaceReady, metav1.ConditionTrue, api.ReasonCheckoutReady, message)
 	case t.obst != nil && t.mem.failed == t.obst:
 		t.set(api.ConditionWorkspaceReady, metav1.ConditionFalse, t.obst.Reason, t.obst.Message)
 	case t.mem.checkoutGone:
@@ -91,7 +95,7 @@ func (t *turn) accepting() (metav1.ConditionStatus, string, string) {
 	case !tr.Evidence:
 		return metav1.ConditionTrue, api.ReasonNoEvidence, "this harness has no way to say what it does"
 	case !t.state.Ready && t.status.StartedAt != nil && t.now().Sub(t.status.StartedAt.Time) > tr.ReadyWithin:
-		return metav1.ConditionFalse, api.ReasonNotReady, fmt.Sprintf("the harness did not reach its prompt within %s: attach and look", tr.ReadyWithin)
+		return metav1.ConditionFalse, api.ReasonNotReady, fmt.Sprintf("the harness did not reach its prompt within %s: it may ask something that the-loop does not know, or still be starting; nothing is typed into it. Attach and look: %s", tr.ReadyWithin, t.status.AttachCommand)
 	case !t.state.Ready:
 		return metav1.ConditionFalse, api.ReasonStarting, "the harness has not reached its prompt yet"
 	}

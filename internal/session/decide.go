@@ -331,7 +331,7 @@ func (in Input) serve() Plan {
 	}
 	if in.Draft {
 		p.Messages = MessagesWait
-		p.Message = "a message waits for a re-launch with changed arguments, which waits for a draft that a person has typed"
+		p.Message, p.Requeue = "a message waits for a re-launch with changed arguments, which waits for a draft: "+drafted, draftAgain
 		return p
 	}
 	return in.terminate("the next message needs a re-launch with changed arguments")

@@ -222,7 +222,7 @@ var _ = DescribeTable("Decide, what becomes of messages and when it is decided a
 	Entry("Hold says so on the messages", given(live, due, deliver(api.DeliveryPolicyHold)), session.MessagesWait, time.Duration(0), "spec.deliveryPolicy is Hold"),
 	Entry("Drop", given(live, due, deliver(api.DeliveryPolicyDrop)), session.MessagesDrop, time.Duration(0), "runs"),
 	Entry("Drop, not running", given(started, due, deliver(api.DeliveryPolicyDrop), policy(api.RestartPolicyNever)), session.MessagesDrop, time.Duration(0), "Never"),
-	Entry("a draft", given(live, due, other, func(in *input) { in.Draft = true }), session.MessagesWait, time.Duration(0), "draft"),
+	Entry("a draft", given(live, due, other, func(in *input) { in.Draft = true }), session.MessagesWait, time.Second, "draft"),
 	Entry("C179: stopped", given(wants(session.DesiredStopped), closed, due), session.MessagesRefuse, time.Duration(0), "no terminal session"),
 	Entry("C179: ended, and Never", given(started, due, policy(api.RestartPolicyNever)), session.MessagesRefuse, time.Duration(0), api.RestartRequestedAnnotation),
 	Entry("C179: ended, Never, and a person's pane lives on", given(started, due, policy(api.RestartPolicyNever), holds(session.HolderShared)), session.MessagesRefuse, time.Duration(0), api.RestartRequestedAnnotation),

@@ -37,6 +37,7 @@ type Terminal interface {
 	Retain(ctx context.Context, t tmux.Target) (tmux.Result, error)
 	Signal(ctx context.Context, t tmux.Target, sig syscall.Signal) (tmux.Result, error)
 	KillSession(ctx context.Context, t tmux.Target) (tmux.Result, error)
+	Screen(ctx context.Context, t tmux.Target) (tmux.Screen, error)
 }
 
 // Store is how the engine reads and writes what is kept in the cluster. Errors of a
@@ -103,6 +104,9 @@ type Engine struct {
 	// Environ is the environment in which the terminal server starts harnesses, before what
 	// their class adds.
 	Environ []string
+	// Passed are those variables of the agent's environment that every start hands to the
+	// harness, KEY=value. The terminal server has them too, as they were when it was started.
+	Passed []string
 	// KnownUID reports whether a UID is that of a session of this host.
 	KnownUID func(uid string) bool
 	// Sweep ends the processes of a session that are left outside its terminal.
@@ -120,9 +124,10 @@ type Engine struct {
 }
 
 // NewBackoff is the delay between automatic starts: none before the first, then 10
-// seconds, doubling up to 5 minutes, forgotten after 10 quiet minutes.
+// seconds, doubling up to 5 minutes, forgotten after 10 quiet minutes. Up to a half is
+// added by chance, so that harnesses that were in each other's way do not meet again.
 func NewBackoff(c clock.Clock) *flowcontrol.Backoff {
-	return flowcontrol.NewFakeBackOff(10*time.Second, 5*time.Minute, c)
+	return flowcontrol.NewFakeBackOffWithJitter(10*time.Second, 5*time.Minute, c, 0.5)
 }
 
 // turn is one look at a subject.
@@ -174,7 +179,7 @@ func (e *Engine) Reconcile(ctx context.Context, s *Subject) (time.Duration, erro
 		if err := t.credit(ctx); err != nil {
 			return 0, err
 		}
-		plan := Decide(t.input())
+		plan := t.plan(ctx)
 		if plan.Action != ActionNone && !fresh {
 			// Decided on what may be a second old: look again before anything is done.
 			t.startDue = plan.Action == ActionSpawn
@@ -482,10 +487,12 @@ func (t *turn) resumeState() Resume {
 }
 
 // resumeRefuted reports that the newest launch, a resume, cannot be gone on with: its
-// harness ended by itself, or too many were cut off before it.
+// harness failed by itself, or too many were cut off before it. An end that calls itself
+// a success says nothing against the conversation: a harness whose database was locked
+// ends so (R15).
 func (t *turn) resumeRefuted() bool {
 	p, launch := t.sight.Pane, t.status.Launch.ID
-	if t.sight.Holder == HolderDeadOurs && t.sight.Session.Generation == launch && p.ExitStatus != nil && p.ExitSignal == "" {
+	if t.sight.Holder == HolderDeadOurs && t.sight.Session.Generation == launch && p.ExitStatus != nil && *p.ExitStatus != 0 && p.ExitSignal == "" {
 		t.mem.refuted = launch // remembered, because the dead terminal is cleared
 	}
 	return t.mem.refuted == launch || t.mem.cutOff >= maxCutOff

@@ -206,8 +206,13 @@ func (t *turn) compare(before *api.HostedSessionStatus) {
 		_ = t.stopFails(errors.New("tmux does not answer"))
 	}
 	was, _ = reasonOf(before, api.ConditionAcceptingInput)
-	if is, _ = reasonOf(t.status, api.ConditionAcceptingInput); was != is && is == api.ReasonAwaitingInput {
+	switch is, _ = reasonOf(t.status, api.ConditionAcceptingInput); {
+	case was == is:
+	case is == api.ReasonAwaitingInput:
 		t.tell(event.SessionAwaitingInput, "a dialog of the harness waits for a person: "+t.state.WaitingFor, "waiting_for", t.state.WaitingFor)
+	case is == api.ReasonNotReady:
+		_, _, why := t.accepting()
+		t.tell(event.SessionAwaitingInput, why, "waiting_for", "unknown")
 	}
 	t.comparePolicy()
 }

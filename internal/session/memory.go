@@ -64,6 +64,8 @@ type memory struct {
 	// it was read.
 	attempt  delivery.Attempt
 	recalled bool
+	// stood is the newest message that was typed, not taken, and seen in the input box.
+	stood string
 	// volatileAt is when fast-changing status was last written.
 	volatileAt time.Time
 }

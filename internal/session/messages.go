@@ -224,13 +224,19 @@ func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool
 	if gone, err := t.begin(ctx, m); err != nil || gone {
 		return gone, 0, err
 	}
-	if why := t.untaken(); why != "" && t.mem.progress.Pasted.IsZero() && t.sight.Session.Pasted != string(m.UID) {
-		return false, 0, t.hold(ctx, m, why)
-	}
-	step, err := delivery.Advance(ctx, t.Terminal, delivery.Request{
+	request := delivery.Request{
 		ID: string(m.UID), Text: body, Digest: digest, Since: t.since(m), Target: t.target(), Begin: func() error { return t.attempt(m) },
 		Session: t.sight.Session, State: t.state, Traits: t.traits(), WhileBusy: t.whileBusy(), Progress: t.mem.progress,
-	}, t.now())
+	}
+	if t.mem.progress.Pasted.IsZero() && t.sight.Session.Pasted != string(m.UID) {
+		if why, again := t.keptOut(ctx, request); why != "" {
+			if again == takenAgain {
+				return false, again, nil // what stands there goes by itself
+			}
+			return false, again, t.hold(ctx, m, why)
+		}
+	}
+	step, err := delivery.Advance(ctx, t.Terminal, request, t.now())
 	if errors.Is(err, tmux.ErrUnknown) {
 		t.Log.Info("delivery waits for tmux", "message", m.Name, "reason", err.Error())
 		return false, time.Second, nil

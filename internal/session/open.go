@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -109,7 +110,7 @@ func Open(ctx context.Context, o HostOptions) (*Engine, error) {
 		Terminal: server,
 		Lister:   &Lister{Source: server, Log: o.Log.WithName("lister")},
 		HostName: o.HostName, Dir: o.Dir, Shim: o.Shim, HookSocket: o.hookSocket(),
-		LookPath: exec.LookPath, Getenv: os.Getenv, Environ: server.Environ(),
+		LookPath: exec.LookPath, Getenv: os.Getenv, Environ: server.Environ(), Passed: o.passed(server.Environ()),
 		Sweep: func(ctx context.Context, uid string) ([]int, error) {
 			return tmux.EndProcesses(ctx, uid, leftoverGrace)
 		},
@@ -127,6 +128,16 @@ func (o *HostOptions) passEnv() []string {
 		}
 	}
 	return names
+}
+
+// passed are the variables of an environment that passEnv names. A terminal server that was
+// started before the login was replaced has the old one.
+func (o *HostOptions) passed(environ []string) []string {
+	names := o.passEnv()
+	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return !slices.Contains(names, name)
+	})
 }
 
 // Harnesses lists the harnesses that this host can run.

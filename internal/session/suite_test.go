@@ -5,7 +5,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"go.uber.org/goleak"
+
+	"github.com/theloop-dev/the-loop/test/testenv/ground"
 )
 
 func TestSession(t *testing.T) {
@@ -15,8 +16,6 @@ func TestSession(t *testing.T) {
 
 // Each spec ends with as many goroutines as it began with.
 var _ = BeforeEach(func() {
-	before := goleak.IgnoreCurrent()
-	DeferCleanup(func() {
-		Eventually(func() error { return goleak.Find(before) }).Should(Succeed())
-	})
+	leaks := ground.Leaks()
+	DeferCleanup(func() { Eventually(leaks).Should(Succeed()) })
 })

@@ -401,6 +401,29 @@ var _ = with("Capture", func(bin string) {
 		Expect(text).To(HavePrefix("1\n2\n"))
 	})
 
+	It("tells the visible rows as they are drawn, and where the cursor stands", func() {
+		f := started(bin)
+		t := f.spawn("a", "/bin/sh", "-c", `printf 'READY\r\n\033[1mbold\033[0m \033[2mdim\033[0m\r\n%0400d\r\n❯ \033[7mx\033[0m\033[1D' 7; exec sleep infinity`)
+		f.ready(t)
+		var s Screen
+		Eventually(func() (string, error) {
+			var err error
+			s, err = f.Screen(ctx, t)
+			return s.Text, err
+		}).Should(ContainSubstring("❯ \x1b[7mx"))
+		Expect(s.Text).To(And(HavePrefix("READY\n\x1b[1mbold\x1b[0m"), ContainSubstring("\x1b[2mdim"), Not(ContainSubstring(strings.Repeat("0", 399)+"7"))))
+		Expect(s.CursorX).To(Equal(2))
+		Expect(strings.Split(s.Text, "\n")[s.CursorY]).To(HavePrefix("❯ "))
+		By("seeing past the mode in which a person scrolls")
+		f.person("copy-mode", "-t", "=a:")
+		again, err := f.Screen(ctx, t)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(again).To(Equal(s))
+		t.UID = "somebody-else"
+		_, err = f.Screen(ctx, t)
+		Expect(err).To(MatchError(ErrRefused))
+	})
+
 	It("N01: shows nothing of another session", func() {
 		f := started(bin)
 		t := f.spawn("loop-a-1")

@@ -39,9 +39,46 @@ func (s *Server) Capture(ctx context.Context, t Target, history int) (string, er
 	if history < 0 {
 		from = "-"
 	}
+	return s.capture(ctx, op, t, "display-message -p "+doneMark+" ; capture-pane -p -J -S "+from+" -t '"+t.pane()+"'")
+}
+
+// Screen is what the target's pane shows, and where its cursor stands: the rows as they
+// are drawn, a wrapped line as several. What a person looks at in copy mode is not it.
+//
+// Errors are those of Capture.
+func (s *Server) Screen(ctx context.Context, t Target) (Screen, error) {
+	const op = "screen"
+	if err := t.validate(op, true); err != nil {
+		return Screen{}, err
+	}
+	text, err := s.capture(ctx, op, t, "display-message -p "+doneMark+
+		" ; display-message -p -t '"+t.pane()+"' '#{cursor_x} #{cursor_y}' ; capture-pane -p -e -t '"+t.pane()+"'")
+	if err != nil {
+		return Screen{}, err
+	}
+	var out Screen
+	cursor, rows, _ := strings.Cut(text, "\n")
+	if _, err := fmt.Sscanf(cursor, "%d %d", &out.CursorX, &out.CursorY); err != nil {
+		return Screen{}, unknown(op, ReasonMalformed, "", fmt.Errorf("the cursor is said to be at %.80q", cursor))
+	}
+	out.Text = rows
+	return out, nil
+}
+
+// Screen is the visible part of a pane.
+type Screen struct {
+	// Text is the rows, one a line, with the SGR attributes with which they are drawn. An
+	// attribute that is set in one row holds in the next.
+	Text string
+	// CursorX and CursorY are the cursor's column and row, from 0.
+	CursorX, CursorY int
+}
+
+// capture runs commands, of which the first prints doneMark, if the pane is the target's,
+// and returns what the others printed.
+func (s *Server) capture(ctx context.Context, op string, t Target, commands string) (string, error) {
 	a, err := s.ask(ctx, op, command{"if-shell", "-F", "-t", t.pane(), t.paneGuard(nil, nil),
-		"display-message -p " + doneMark + " ; capture-pane -p -J -S " + from + " -t '" + t.pane() + "' ; display-message -p " + endMark,
-		t.refusal(t.pane(), "-")})
+		commands + " ; display-message -p " + endMark, t.refusal(t.pane(), "-")})
 	if err != nil {
 		return "", err
 	}
@@ -60,7 +97,7 @@ func (s *Server) Capture(ctx context.Context, t Target, history int) (string, er
 	}
 	result := t.outcome(r, nil)
 	if result.Outcome == Gone {
-		return "", fmt.Errorf("tmux capture: %w: %s", ErrAbsent, result.Detail)
+		return "", fmt.Errorf("tmux %s: %w: %s", op, ErrAbsent, result.Detail)
 	}
-	return "", fmt.Errorf("tmux capture: %w: %s", ErrRefused, result.Detail)
+	return "", fmt.Errorf("tmux %s: %w: %s", op, ErrRefused, result.Detail)
 }

@@ -235,7 +235,7 @@ var _ = Describe("the other real harnesses", func() {
 			r.life(ctx)
 		}, SpecTimeout(withInstall))
 
-		It("H06: "+r.name+" has its permission dialog answered by a person only, and takes the held message then", func(ctx SpecContext) {
+		It("P51: "+r.name+" has its permission dialog answered by a person only, and takes the held message then", func(ctx SpecContext) {
 			r.asked(ctx)
 		}, SpecTimeout(withInstall))
 	}

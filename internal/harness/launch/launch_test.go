@@ -10,9 +10,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"go.uber.org/goleak"
 
 	"github.com/theloop-dev/the-loop/internal/harness/launch"
+	"github.com/theloop-dev/the-loop/test/testenv/ground"
 )
 
 func TestLaunch(t *testing.T) {
@@ -21,14 +21,8 @@ func TestLaunch(t *testing.T) {
 }
 
 var _ = BeforeEach(func() {
-	// What ginkgo itself starts in a parallel run is not ours.
-	const interceptor = "github.com/onsi/ginkgo/v2/internal.(*genericOutputInterceptor).ResumeIntercepting"
-	ignore := []goleak.Option{
-		goleak.IgnoreCurrent(), goleak.IgnoreAnyFunction(interceptor + ".func1"), goleak.IgnoreAnyFunction(interceptor + ".func1.1"),
-	}
-	DeferCleanup(func() {
-		Eventually(func() error { return goleak.Find(ignore...) }).Should(Succeed())
-	})
+	leaks := ground.Leaks()
+	DeferCleanup(func() { Eventually(leaks).Should(Succeed()) })
 })
 
 var _ = Describe("a launch file", func() {

@@ -1,0 +1,36 @@
+package harness
+
+// Draft reads the input box, measured with Codex 0.171.0 on 80 by 24 and on 200 by 50:
+// idle, busy and resumed. The box has no frame: it begins at the left edge with a bold ›, in
+// shell mode with !, its other rows are indented, and the cursor is in it. The hint of an
+// empty box is dim. The › of a dialog is drawn inverted, that of the transcript dim.
+func (codex) Draft(s Screen) Draft {
+	const indent = 2
+	rows := screenRows(s.Text)
+	y := promptOver(rows, s.CursorY, indent)
+	if y < 0 {
+		return DraftUnknown
+	}
+	prompt := rows[y].at(0)
+	if !prompt.bold || prompt.dim || prompt.reverse || !rows[y].at(1).blank() || s.CursorX < indent {
+		return DraftUnknown
+	}
+	switch prompt.r {
+	case '›':
+	case '!':
+		return DraftTyped // what is pasted now would run in a shell
+	default:
+		return DraftUnknown
+	}
+	typed, hint := written(rows[y:min(s.CursorY+1, len(rows))], indent)
+	if typed {
+		return DraftTyped
+	}
+	switch atStart := s.CursorX == indent && s.CursorY == y; {
+	case hint && atStart:
+		return DraftEmpty
+	case hint || atStart:
+		return DraftUnknown
+	}
+	return DraftTyped // blanks or empty lines
+}

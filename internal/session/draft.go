@@ -1,0 +1,90 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/theloop-dev/the-loop/internal/delivery"
+	"github.com/theloop-dev/the-loop/internal/harness"
+)
+
+const (
+	// drafted is what is said of a person's draft.
+	drafted = "a person has typed something that is not submitted yet: submit or clear it"
+	// draftAgain is how soon an input box with something in it is looked at again: nothing
+	// tells when it is submitted or cleared.
+	draftAgain = time.Second
+	// takenFor is how long a text may still be drawn in the input box after the harness said
+	// that it took it.
+	takenFor = 2 * time.Second
+	// takenAgain is how soon it is looked whether it is gone.
+	takenAgain = 50 * time.Millisecond
+)
+
+// plan decides. Whether there is a draft costs a look at the terminal, so it is asked only
+// where the answer matters.
+func (t *turn) plan(ctx context.Context) Plan {
+	in := t.input()
+	p := Decide(in)
+	if p.Action != ActionTerminate || in.Desired != DesiredRunning || !in.ArgsDiffer || in.RestartRequested || t.pastedStands() {
+		return p
+	}
+	if in.Draft = t.draft(ctx) == harness.DraftTyped; !in.Draft {
+		return p
+	}
+	return Decide(in)
+}
+
+// pastedStands reports that what stands in the input box may be a text that we typed: it
+// is nobody's draft.
+func (t *turn) pastedStands() bool {
+	s := t.sight.Session
+	return t.untaken() != "" || s.Pasted != "" && s.Pasted != s.Submitted
+}
+
+// draft looks at the input box. What cannot be seen is unknown.
+func (t *turn) draft(ctx context.Context) harness.Draft {
+	a, err := harness.Get(t.status.Harness)
+	if err != nil {
+		return harness.DraftUnknown
+	}
+	d, ok := a.(harness.Drafter)
+	if !ok {
+		return harness.DraftUnknown
+	}
+	screen, err := t.Terminal.Screen(ctx, t.target())
+	if err != nil {
+		t.Log.V(1).Info("the input box could not be looked at", "reason", err.Error())
+		return harness.DraftUnknown
+	}
+	return d.Draft(harness.Screen(screen))
+}
+
+// keptOut says why a text must not be typed into the input box now, "" when nothing is in
+// the way, and when to look again. It looks only when the text would be typed now.
+func (t *turn) keptOut(ctx context.Context, r delivery.Request) (why string, again time.Duration) {
+	untaken := t.untaken()
+	if delivery.Closed(r) != "" {
+		return untaken, 0
+	}
+	draft := t.draft(ctx)
+	if untaken != "" && draft == harness.DraftTyped {
+		t.mem.stood = t.mem.attempt.Message
+	}
+	switch {
+	case untaken != "" && (draft != harness.DraftEmpty || t.mem.stood != t.mem.attempt.Message):
+		// Of a harness that hangs, the box is empty before it has even read the text.
+		return untaken, draftAgain
+	case draft != harness.DraftTyped:
+		return "", 0
+	case t.justTook():
+		return drafted, takenAgain
+	}
+	return drafted, draftAgain
+}
+
+// justTook reports that the harness has just taken a text.
+func (t *turn) justTook() bool {
+	n := len(t.state.Taken)
+	return n > 0 && t.now().Sub(t.state.Taken[n-1].Time) < takenFor
+}
