@@ -16,11 +16,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
-	"go.uber.org/goleak"
 
 	"github.com/theloop-dev/the-loop/internal/harness/hook"
 	"github.com/theloop-dev/the-loop/internal/harness/launch"
 	"github.com/theloop-dev/the-loop/test/fakeharness/faketest"
+	"github.com/theloop-dev/the-loop/test/testenv/ground"
 )
 
 // asHelper makes the test binary one of the helper processes below.
@@ -88,14 +88,8 @@ var _ = SynchronizedBeforeSuite(func() []byte {
 var _ = SynchronizedAfterSuite(func() {}, gexec.CleanupBuildArtifacts)
 
 var _ = BeforeEach(func() {
-	// What ginkgo itself starts in a parallel run is not ours.
-	const interceptor = "github.com/onsi/ginkgo/v2/internal.(*genericOutputInterceptor).ResumeIntercepting"
-	ignore := []goleak.Option{
-		goleak.IgnoreCurrent(), goleak.IgnoreAnyFunction(interceptor + ".func1"), goleak.IgnoreAnyFunction(interceptor + ".func1.1"),
-	}
-	DeferCleanup(func() {
-		Eventually(func() error { return goleak.Find(ignore...) }).Should(Succeed())
-	})
+	leaks := ground.Leaks()
+	DeferCleanup(func() { Eventually(leaks).Should(Succeed()) })
 })
 
 // pane is a loop-shim on a terminal of its own, as tmux starts it.

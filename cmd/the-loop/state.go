@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // state is the one directory in which `up` keeps everything.
@@ -58,6 +61,9 @@ func openState(dir string) (state, error) {
 	return state(abs), nil
 }
 
+// lockLingers is how long a lock may outlive its process.
+const lockLingers = time.Second
+
 // take locks the state for this process; the lock ends with it. It refuses a state
 // that another `up` uses, naming that one.
 func (s state) take() (*os.File, error) {
@@ -65,12 +71,20 @@ func (s state) take() (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the state directory cannot be written: %w; choose another with --state-dir", err)
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	// A child that was being started when the one before was killed holds its lock, too,
+	// until it is a program of its own.
+	err = wait.PollUntilContextTimeout(context.Background(), lockLingers/50, lockLingers, true, func(context.Context) (bool, error) {
+		lockErr := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if errors.Is(lockErr, unix.EWOULDBLOCK) {
+			return false, nil
+		}
+		return true, lockErr
+	})
 	if err == nil {
 		return f, nil
 	}
 	_ = f.Close()
-	if !errors.Is(err, unix.EWOULDBLOCK) {
+	if !wait.Interrupted(err) {
 		return nil, fmt.Errorf("locking the state directory %s: %w", s, err)
 	}
 	r, _ := s.read()

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,18 +9,24 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
+
+// lockLingers is how long a lock may outlive its agent: a child that was being started when
+// the agent was killed holds it, too, until it is a program of its own.
+const lockLingers = time.Second
 
 // lockDir takes a state directory for this process. The lock ends with the process,
 // whatever ends it.
-func lockDir(dir string) (release func(), err error) {
+func lockDir(ctx context.Context, dir string) (release func(), err error) {
 	f, err := os.OpenFile(filepath.Join(dir, "agent.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("the state directory cannot be written: %w; choose another with --state-dir", err)
 	}
-	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	switch err := flock(ctx, f); {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		holder, _ := io.ReadAll(io.LimitReader(f, 32))
 		_ = f.Close()
@@ -35,4 +42,19 @@ func lockDir(dir string) (release func(), err error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return func() { _ = f.Close() }, nil
+}
+
+// flock locks a file, or says that it is locked still when a lock that lingers is gone.
+func flock(ctx context.Context, f *os.File) error {
+	err := wait.PollUntilContextTimeout(ctx, lockLingers/50, lockLingers, true, func(context.Context) (bool, error) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return false, nil
+		}
+		return true, err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return unix.EWOULDBLOCK
+	}
+	return err
 }

@@ -58,7 +58,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return fmt.Errorf("the state directory cannot be made: %w; choose another with --state-dir", err)
 	}
-	release, err := lockDir(o.Dir)
+	release, err := lockDir(ctx, o.Dir)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,10 @@ func (r *sessionReconciler) bind(ctx context.Context, obj kinds.Session) (bool, 
 	if err := r.client.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), apply.Hub); err != nil {
 		return false, 0, client.IgnoreNotFound(err)
 	}
-	r.registered(obj)
+	if !meta.IsStatusConditionTrue(obj.HostedStatus().Conditions, api.ConditionScheduled) {
+		// Not where only the finalizer was lost.
+		r.registered(obj)
+	}
 	r.set(obj, api.ConditionScheduled, metav1.ConditionTrue, api.ReasonBound, "bound to host "+obj.Placement().HostName)
 	return false, 0, nil
 }

@@ -51,6 +51,18 @@ func attached(h *testenv.Host, s testenv.Session) *faketest.Terminal {
 	return t
 }
 
+// press types keys as fast as a person: what comes faster is a paste to tmux, and no key of
+// its own.
+func press(t *faketest.Terminal, keys string) {
+	GinkgoHelper()
+	between := time.NewTicker(20 * time.Millisecond)
+	defer between.Stop()
+	for _, key := range keys {
+		<-between.C
+		Expect(t.Type(string(key))).To(Succeed())
+	}
+}
+
 var _ = Describe("the close of a session", func() {
 	It("C090: ends the harness, keeps the pane with all that it showed, and marks the session closed", func() {
 		h := env.NewDemoHost()
@@ -264,13 +276,12 @@ var _ = Describe("a closed session", func() {
 		h.Await(s, api.ConditionReady, "True/Stopped")
 		before := h.Log.Input()
 		t := attached(h, s)
-		Expect(t.Type("typed by a person\r")).To(Succeed())
-		// The keys of tmux itself: a new window, and the end of the pane.
-		Expect(t.Type("\x02c\x02xy")).To(Succeed())
+		// The keys of tmux itself, too: the end of the pane, and of the window.
+		press(t, "typed by a person\r\x02xy\x02&y")
 		Consistently(h.Log.Input, time.Second).Should(Equal(before))
 		Expect(h.Pane(s).Dead).To(BeFalse())
 		By("leaving it by the keys for that")
-		Expect(t.Type("\x02d")).To(Succeed())
+		press(t, "\x02d")
 		Eventually(t.Done).Should(BeClosed())
 		Expect(t.Output()).To(ContainSubstring("detached"))
 	})
@@ -283,7 +294,7 @@ var _ = Describe("a closed session", func() {
 		h.Await(s, api.ConditionReady, "True/Stopped")
 		t := attached(h, s)
 		shown := h.Screen("loop-github-octo-repo-98")
-		Expect(t.Type("typed by a person\r\x04\x03\x02c\x02xy\x02&y")).To(Succeed())
+		press(t, "typed by a person\r\x04\x03\x02xy\x02&y")
 		Consistently(func() string { return h.Screen("loop-github-octo-repo-98") }, time.Second).Should(Equal(shown))
 		Expect(h.Pane(s).Dead).To(BeTrue())
 	})

@@ -91,7 +91,11 @@ var _ = Describe("a message that races with a stop", func() {
 			copied := s.DeepCopy()
 			racing.Go(func() {
 				defer GinkgoRecover()
-				for n := range 4 {
+				// On and on until it is stopped, and some more.
+				for n, more := 0, 3; more > 0 && n < 100; n++ {
+					if h.Condition(copied, api.ConditionReady)() == "True/Stopped" {
+						more--
+					}
 					said[i] = append(said[i], h.Say(copied, "message "+itoa(n)+" for "+copied.Name+"."))
 				}
 			})

@@ -184,6 +184,8 @@ var _ = Describe("the life of a session", func() {
 		Eventually(h.Events).WithArguments("reply").Should(HaveLen(1))
 		h.Update(s, func() { s.Annotations = map[string]string{api.RestartRequestedAnnotation: "one"} })
 		Eventually(func() string { return get(s).Status.LastHandledRestart }).Should(Equal("one"))
+		// The controller may call it ready for a moment longer.
+		Eventually(h.Events).WithArguments("started").Should(HaveLen(2))
 		h.Ready(s)
 		Consistently(h.Events, time.Second).WithArguments("started").Should(HaveLen(2))
 	})

@@ -300,9 +300,13 @@ func (a *app) endTurn(text, wrong string) {
 	a.conv.turns = append(a.conv.turns, turn{"assistant", answer})
 	a.turns.reply = &turn{"assistant", answer}
 	a.scr.add(entry{marker: "● ", markerStyle: styleAccent, text: answer})
+	late := a.modes.millisOr("flush-late", 40*time.Millisecond)
+	if late == 0 {
+		a.turns.flush(a) // on disk by the time that it is told
+	}
 	a.log.event("reply", fields{"text": answer})
 	seq := a.turns.seq
-	a.after(a.modes.millisOr("flush-late", 40*time.Millisecond), func() {
+	a.after(late, func() {
 		if seq == a.turns.seq || a.turns.reply != nil {
 			a.turns.flush(a)
 		}
