@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/internal/cliconfig"
@@ -72,6 +72,9 @@ func (d *declaration) classOf(ctx context.Context, name string, classes []api.Se
 		return "", fmt.Errorf("harness: more than one SessionClass runs %s: name one by the key class: %s", name, described(of))
 	}
 	adapter, err := harness.Get(name)
+	if err == nil && adapter.Traits().Refusal != "" {
+		return "", errors.New("harness: " + adapter.Traits().Refusal)
+	}
 	if err != nil || adapter.Binary() == "" {
 		return "", fmt.Errorf("harness: no SessionClass runs %q, and none can be made of the name alone: create one, or use one of: %s", name, described(classes))
 	}
@@ -82,7 +85,7 @@ func (d *declaration) classOf(ctx context.Context, name string, classes []api.Se
 	if err := d.client.Create(ctx, class, fieldOwner); apierrors.IsAlreadyExists(err) {
 		return "", fmt.Errorf("harness: no SessionClass runs %s, and the name is taken by one that runs another: create one, and name it by the key class", name)
 	} else if err != nil {
-		return "", fmt.Errorf("creating SessionClass %s: %w", name, client.IgnoreAlreadyExists(err))
+		return "", fmt.Errorf("creating SessionClass %s: %w", name, err)
 	}
 	d.log.Info("a session class was made for a declared harness", "class", name)
 	return name, nil

@@ -5,6 +5,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,7 +109,25 @@ func (r *sessionReconciler) subject(ctx context.Context, obj kinds.Session) (*se
 			return nil, nil, err
 		}
 	}
+	if w, ok := obj.(*api.WorkItemSession); ok && (w.Spec.State != api.SessionStateRunning || w.DeletionTimestamp != nil) {
+		if s.SharesCheckout, err = r.sharesCheckout(ctx, w); err != nil {
+			return nil, nil, err
+		}
+	}
 	return s, st, nil
+}
+
+// sharesCheckout reports whether another object of this host that is to run serves the
+// same work item: a checkout belongs to the item and is not taken from under it.
+func (r *sessionReconciler) sharesCheckout(ctx context.Context, w *api.WorkItemSession) (bool, error) {
+	var all api.WorkItemSessionList
+	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return false, err
+	}
+	ref := session.RefOf(w)
+	return slices.ContainsFunc(all.Items, func(o api.WorkItemSession) bool {
+		return o.UID != w.UID && o.DeletionTimestamp == nil && o.Spec.State == api.SessionStateRunning && session.RefOf(&o) == ref
+	}), nil
 }
 
 // isFor reports whether a message is for this very object, and not for an earlier one
@@ -122,9 +141,8 @@ func isFor(m *api.SessionMessage, uid types.UID) bool {
 // something on their hosts, with what is in the way. They may be on other hosts, so the
 // API server is asked.
 func (r *sessionReconciler) endpointsLeft(ctx context.Context, parent *api.WorkItemSession) (string, error) {
-	st := parent.Status
-	if parent.DeletionTimestamp == nil && st.ClosedAt != nil && st.Launch == nil && st.StartedAt == nil {
-		return "", nil // cleaned up before
+	if parent.DeletionTimestamp == nil && session.CleanedUp(&parent.Status.HostedSessionStatus) {
+		return "", nil
 	}
 	var children api.WorkItemSessionList
 	if err := r.reader.List(ctx, &children, client.InNamespace(parent.Namespace), client.MatchingFields{"spec.parentName": parent.Name}); err != nil {

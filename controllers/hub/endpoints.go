@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -23,8 +24,11 @@ func (r *sessionReconciler) endpoints(ctx context.Context, obj kinds.Session) (b
 	}
 	if w.Spec.ParentName != "" {
 		parent, err := r.parent(ctx, w)
-		if err != nil || parent == nil {
+		if err != nil {
 			return false, 0, err
+		}
+		if parent == nil {
+			return false, 0, r.orphan(ctx, w)
 		}
 		return false, 0, r.follow(ctx, w, parent)
 	}
@@ -64,6 +68,22 @@ func (r *sessionReconciler) follow(ctx context.Context, child, parent *api.WorkI
 	}
 	r.emitter.Emit(child, parent, event.SessionEndedWithParent, "cleaned up with the session "+parent.Name+" of its work item", "parent", parent.Name, "effect", "cleaned")
 	return nil
+}
+
+// orphan deletes a pull request's session whose owner is gone for good: a work item's
+// session that was never bound goes at once, and not every control plane collects what it
+// owned.
+func (r *sessionReconciler) orphan(ctx context.Context, child *api.WorkItemSession) error {
+	if child.DeletionTimestamp != nil || len(child.OwnerReferences) == 0 {
+		return nil // it never had one
+	}
+	// Not in the cache is not gone.
+	err := r.reader.Get(ctx, client.ObjectKey{Namespace: child.Namespace, Name: child.Spec.ParentName}, &api.WorkItemSession{})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	r.emitter.Emit(child, nil, event.SessionEndedWithParent, "deleted, because the session "+child.Spec.ParentName+" of its work item is gone", "parent", child.Spec.ParentName, "effect", "deleted")
+	return client.IgnoreNotFound(r.client.Delete(ctx, child, client.Preconditions{UID: &child.UID}))
 }
 
 // parent is the session of the work item that a pull request's session belongs to, nil

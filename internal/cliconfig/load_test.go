@@ -74,6 +74,17 @@ var _ = Describe("Load", Serial, func() {
 		Expect(err).To(MatchError(ContainSubstring("of the working directory cannot be read")))
 	})
 
+	It("refuses the file of a git checkout that one happens to stand in, and takes it when it is named", func() {
+		path := put(filepath.Join(work, "sub", ".the-loop", "cli-config.yaml"), "stranger")
+		Expect(os.Mkdir(filepath.Join(work, ".git"), 0o700)).To(Succeed())
+		GinkgoT().Chdir(filepath.Join(work, "sub"))
+		_, err := Load("")
+		Expect(err).To(MatchError(And(ContainSubstring("lies in the git checkout "+work), ContainSubstring("--config"))))
+		c, err := Load(filepath.Join(".the-loop", "cli-config.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(c.File).To(Equal(path))
+	})
+
 	It("refuses a file that is wrong, by its absolute path", func() {
 		Expect(os.WriteFile("bad.yaml", []byte("a: 1\n"), 0o600)).To(Succeed())
 		_, err := Load("bad.yaml")

@@ -110,6 +110,9 @@ func checkCodexConfig(args []string) error {
 		if !joined && i+1 < len(args) {
 			value = args[i+1]
 		}
+		if len(flag) > 2 && strings.HasPrefix(flag, "-c") {
+			flag, value = "-c", a[2:]
+		}
 		switch flag {
 		case "-c", "--config":
 			key, _, _ := strings.Cut(strings.TrimSpace(value), "=")

@@ -71,6 +71,7 @@ var _ = Describe("codex's command line", func() {
 		Entry("the same in short", func(o *LaunchOptions) { o.Args = []string{"-C/x"} }, "working directory"),
 		Entry("other hooks", func(o *LaunchOptions) { o.Args = []string{"-c", "hooks.Stop=[]"} }, "hooks tell"),
 		Entry("no hooks", func(o *LaunchOptions) { o.Args = []string{"--config=features.hooks=false"} }, "hooks tell"),
+		Entry("other hooks, attached to the flag", func(o *LaunchOptions) { o.Args = []string{"-chooks.Stop=[]"} }, "hooks tell"),
 		Entry("no hooks in another way", func(o *LaunchOptions) { o.Args = []string{"--disable", "hooks"} }, "hooks tell"),
 		Entry("a flag without its value", func(o *LaunchOptions) { o.Args = []string{"-c"} }, "has no value"),
 		Entry("a prompt", func(o *LaunchOptions) { o.Args = []string{"--search", "--", "hi"} }, "typed as a prompt"),

@@ -188,12 +188,27 @@ func (t *turn) trusts() bool {
 // branch of the repository, and so may be written by anybody: what its files would grant
 // is for a person to accept, at the harness's own dialog (H22).
 func (t *turn) strangersHead() bool {
-	if t.launch.checkout == nil || t.launch.checkout.request.PullRequest == 0 {
+	if t.launch.checkout == nil {
+		return false
+	}
+	if strings.Contains(t.launch.checkout.request.Ref, "pull/") {
+		return true
+	}
+	if t.launch.checkout.request.PullRequest == 0 {
 		return false
 	}
 	// A branch that was begun in the checkout is none of the repository.
 	asked, is := t.launch.checkout.request.Branch, t.status.Checkout
 	return is == nil || is.Branch == "" || is.Branch != asked
+}
+
+// permissions answers the harness's dialogs as the class says; in a stranger's checkout
+// nothing is allowed unasked.
+func (t *turn) permissions() harness.Permissions {
+	if t.launch.perms == harness.PermissionsAllow && t.strangersHead() {
+		return harness.PermissionsAsk
+	}
+	return t.launch.perms
 }
 
 // lookupPane reads a variable of the environment of the harness that runs.
@@ -280,7 +295,7 @@ func (t *turn) command(boot string) (launch.File, string, error) {
 		Binary: l.binary, Dir: l.dir, Args: l.args, Model: l.model, Effort: l.effort,
 		ConversationID: st.ConversationID, Resume: st.Launch.Mode == api.LaunchResume,
 		HookCommand: []string{t.Shim, "hook", "--journal", t.journalPath(st.Launch.ID), "--socket", t.HookSocket, "--poke", string(t.Object.GetUID())},
-		Permissions: l.perms, PromptFile: promptFile, Custom: l.custom, Trust: t.trusts(), FileDir: dir,
+		Permissions: t.permissions(), PromptFile: promptFile, Custom: l.custom, Trust: t.trusts(), FileDir: dir,
 	})
 	if err != nil {
 		return launch.File{}, "", err

@@ -25,6 +25,32 @@ const (
 	jobRemove  = "remove"
 )
 
+const (
+	// jobAgain is when to look for the end of a job without a hint: one can be lost.
+	jobAgain = 10 * time.Second
+	// idleAgain is the same while no job is begun, as right after the start of the agent.
+	idleAgain = time.Second
+)
+
+// prepared is what came of making a checkout, with what it was made for: the class can
+// have changed meanwhile.
+type prepared struct {
+	workspace.Checkout
+	root string
+}
+
+// job runs or goes on with a job; again is when to look whether it has ended, 0 when it has.
+func (t *turn) job(kind string, do func(context.Context) (any, error)) (o outcome, again time.Duration) {
+	o, finished := t.Jobs.run(t.Object.GetUID(), kind, do)
+	switch {
+	case !finished:
+		return o, jobAgain
+	case errors.Is(o.err, errJobsIdle):
+		return o, idleAgain // no failure, and nothing to tell of
+	}
+	return o, 0
+}
+
 // checkout is what a session is to work in.
 type checkout struct {
 	config  workspace.Config
@@ -59,6 +85,10 @@ func (e *Engine) checkoutOf(s *Subject) (*checkout, *Obstacle) {
 	}
 	if pr := w.Spec.PullRequest; pr != nil {
 		c.request.PullRequest = pr.Number
+		if c.request.Branch == "" {
+			// A stranger's head is not to be trusted with the clone that others share.
+			c.config.Strategy = workspace.Clone
+		}
 		// Anything else than its own head would be worked on for the pull request.
 		c.request.RequireBranch = c.request.Ref == ""
 	}
@@ -88,29 +118,32 @@ func (t *turn) undoToken() string {
 func (t *turn) prepareCheckout(context.Context) (bool, time.Duration, error) {
 	c, token := *t.launch.checkout, t.undoToken()
 	undoRoot := t.undoRoot()
-	o, finished := t.Jobs.run(t.Object.GetUID(), jobPrepare, func(ctx context.Context) (any, error) {
+	// The token is a part of the kind: a job that was begun before is not what it asks for.
+	o, again := t.job(jobPrepare+" "+token, func(ctx context.Context) (any, error) {
 		m, err := workspace.New(c.config)
 		if err != nil {
 			return nil, err
 		}
 		if token == "" {
-			return m.Prepare(ctx, c.request)
+			made, err := m.Prepare(ctx, c.request)
+			return prepared{made, c.config.Root}, err
 		}
 		last, err := newestUndo(undoRoot, c.request.Item.String())
 		if err != nil {
 			return nil, err
 		}
-		return m.Restore(ctx, *last)
+		made, err := m.Restore(ctx, *last)
+		return prepared{made, c.config.Root}, err
 	})
-	if !finished {
-		return false, 0, nil // the end of the job is a hint
+	if again > 0 {
+		return false, again, nil
 	}
 	if o.err != nil {
 		return t.checkoutFailed(o.err)
 	}
-	made := o.value.(workspace.Checkout)
+	made := o.value.(prepared)
 	t.mem.failed, t.mem.retries, t.mem.checkoutGone = nil, 0, false
-	t.status.Checkout = &api.SessionCheckout{Path: made.Path, Root: c.config.Root, Branch: made.Branch}
+	t.status.Checkout = &api.SessionCheckout{Path: made.Path, Root: made.root, Branch: made.Branch}
 	if token != "" {
 		t.status.LastHandledUndo = token
 	}
@@ -145,16 +178,19 @@ func newestUndo(undoRoot, ref string) (*workspace.Undo, error) {
 		return nil, err
 	}
 	var last *workspace.Undo
+	var unread error
 	for _, d := range dirs {
+		// What can be read counts, whatever is broken beside it.
 		kept, err := workspace.ListUndo(filepath.Join(undoRoot, d.Name()))
-		if err != nil {
-			return nil, err
-		}
+		unread = errors.Join(unread, err)
 		for i := range kept {
 			if kept[i].Ref == ref && (last == nil || kept[i].CreatedAt.After(last.CreatedAt)) {
 				last = &kept[i]
 			}
 		}
+	}
+	if last == nil && unread != nil {
+		return nil, unread
 	}
 	if last == nil {
 		return nil, fmt.Errorf("nothing that was removed of %s is kept: remove the annotation %s to start with a new checkout", ref, api.UndoCleanupAnnotation)
@@ -162,20 +198,36 @@ func newestUndo(undoRoot, ref string) (*workspace.Undo, error) {
 	return last, nil
 }
 
-// PruneUndo removes the unsaved work that was kept for long enough.
+// PruneUndo removes the unsaved work that was kept for long enough, when it was due also
+// at the call before: a clock that jumps must not remove it all (T36).
 func (e *Engine) PruneUndo() error {
 	dirs, err := os.ReadDir(e.undoRoot())
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
+	due := map[string]bool{}
 	for _, d := range dirs {
 		seconds, convErr := strconv.Atoi(d.Name())
 		if convErr != nil {
 			continue // not ours
 		}
-		_, pruneErr := workspace.PruneUndo(filepath.Join(e.undoRoot(), d.Name()), e.Clock.Now(), time.Duration(seconds)*time.Second)
+		dir, age := filepath.Join(e.undoRoot(), d.Name()), time.Duration(seconds)*time.Second
+		kept, listErr := workspace.ListUndo(dir)
+		err = errors.Join(err, listErr)
+		newDue := false
+		for _, u := range kept {
+			if e.Clock.Since(u.CreatedAt) >= age {
+				due[u.Dir] = true
+				newDue = newDue || !e.dueUndo[u.Dir]
+			}
+		}
+		if newDue {
+			continue // the others wait with it
+		}
+		_, pruneErr := workspace.PruneUndo(dir, e.Clock.Now(), age)
 		err = errors.Join(err, pruneErr)
 	}
+	e.dueUndo = due
 	return err
 }
 
@@ -183,24 +235,37 @@ func (e *Engine) PruneUndo() error {
 // root is nothing. A cleanup and a deletion look also for what no record tells of.
 func (t *turn) removalOf(desired Desired) (root string) {
 	w, ok := t.Object.(*api.WorkItemSession)
-	if !ok || w.Spec.Conversation != nil || desired == DesiredRunning || t.mem.checkoutGone {
+	if !ok || w.Spec.Conversation != nil || desired == DesiredRunning {
 		return ""
 	}
-	keep := false
+	// A class that cannot be found may have said that it is kept.
+	keep := t.Class == nil
 	if t.Class != nil {
 		keep = ptr.Deref(t.Class.Spec.Workspace.KeepCheckoutOnClose, false)
 	}
-	if keep && desired != DesiredCleanedUp {
+	if keep && desired != DesiredCleanedUp || t.SharesCheckout {
 		return ""
 	}
 	if t.status.Checkout != nil {
+		// Also where it is gone, and that could not be written down: no harm is in a second time.
 		return t.status.Checkout.Root
 	}
-	atRest := t.status.ClosedAt != nil && t.status.Launch == nil && t.status.StartedAt == nil
-	if desired == DesiredStopped || atRest || t.launch.checkout == nil {
+	if desired == DesiredStopped || t.mem.checkoutGone || CleanedUp(t.status) || t.Class == nil {
 		return ""
 	}
-	return t.launch.checkout.config.Root
+	// Not t.launch.checkout: a harness that is missing by now is no reason to leave it behind.
+	c, _ := t.checkoutOf(t.Subject)
+	if c == nil {
+		return ""
+	}
+	return c.config.Root
+}
+
+// CleanedUp reports that everything of a session was removed from its host. That nothing
+// was ever started says less: a checkout may have been under way.
+func CleanedUp(st *api.HostedSessionStatus) bool {
+	reason, _ := reasonOf(st, api.ConditionSessionRunning)
+	return reason == api.ReasonCleanedUp
 }
 
 // removeCheckout removes the checkout by its reference alone, and keeps what was not saved.
@@ -211,15 +276,15 @@ func (t *turn) removeCheckout() (bool, time.Duration, error) {
 		seconds = ptr.Deref(t.Class.Spec.Workspace.UndoCleanupSeconds, seconds)
 	}
 	removal := workspace.Removal{Item: RefOf(w), UndoDir: filepath.Join(t.undoRoot(), strconv.Itoa(int(seconds))), Discard: seconds == 0}
-	o, finished := t.Jobs.run(t.Object.GetUID(), jobRemove, func(ctx context.Context) (any, error) {
+	o, again := t.job(jobRemove, func(ctx context.Context) (any, error) {
 		m, err := workspace.New(cfg)
 		if err != nil {
 			return nil, err
 		}
 		return m.Remove(ctx, removal)
 	})
-	if !finished {
-		return false, 0, nil
+	if again > 0 {
+		return false, again, nil
 	}
 	done, _ := o.value.(workspace.RemoveResult)
 	for _, r := range done.Removed {

@@ -212,6 +212,7 @@ var _ = Describe("the choice of a session", func() {
 			Expect(w).To(Equal(wait))
 		},
 			Entry("none", func() *api.ModelVerdict { return nil }, time.Duration(0), time.Duration(0), true, time.Duration(0)),
+			Entry("none, though it was asked: it could not be kept", func() *api.ModelVerdict { return nil }, time.Minute, time.Duration(0), false, 59*time.Minute),
 			Entry("a fresh one", func() *api.ModelVerdict { return new(said(api.ChoiceModel, "m-one", api.VerdictAccepted, nil)) }, time.Duration(0), time.Duration(0), false, 22*time.Hour),
 			Entry("one that will soon not count any more", func() *api.ModelVerdict {
 				return new(said(api.ChoiceModel, "m-one", api.VerdictRefused, func(v *api.ModelVerdict) { v.CheckedAt = metav1.NewTime(now.Add(-23*time.Hour - time.Minute)) }))

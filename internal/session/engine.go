@@ -76,8 +76,11 @@ type Subject struct {
 	// EndpointsLeft names sessions of pull requests of this item that have something left on
 	// their hosts; "" is none.
 	EndpointsLeft string
-	Store         Store
-	Log           logr.Logger
+	// SharesCheckout: another object of this host that is wanted Running serves the same
+	// work item, and so works in the same checkout.
+	SharesCheckout bool
+	Store          Store
+	Log            logr.Logger
 
 	// news waits to be told until the status is written.
 	news []news
@@ -121,6 +124,8 @@ type Engine struct {
 	Backoff *flowcontrol.Backoff
 
 	memories memories
+	// dueUndo is the unsaved work that was found to be due when it was last looked for.
+	dueUndo map[string]bool
 }
 
 // NewBackoff is the delay between automatic starts: none before the first, then 10
@@ -225,6 +230,9 @@ func Named(obj api.HostedSession, names []string) bool {
 func (e *Engine) Forget(uid types.UID) {
 	e.memories.forget(uid)
 	e.Backoff.DeleteEntry(string(uid))
+	if e.Jobs != nil {
+		e.Jobs.forget(uid)
+	}
 }
 
 // sessionDir is where a session's journal and launch files are.

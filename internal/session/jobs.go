@@ -51,6 +51,9 @@ func (j *Jobs) Start(ctx context.Context) error {
 	j.base = ctx
 	j.mu.Unlock()
 	<-ctx.Done()
+	j.mu.Lock()
+	j.base = nil // whoever saw it before has been counted
+	j.mu.Unlock()
 	j.group.Wait()
 	return nil
 }
@@ -79,6 +82,15 @@ func (j *Jobs) run(uid types.UID, kind string, do func(context.Context) (any, er
 	}
 	delete(j.running, uid)
 	return now.outcome, true
+}
+
+// forget drops the outcome of a session that is gone. A job under way goes on.
+func (j *Jobs) forget(uid types.UID) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if w := j.running[uid]; w != nil && w.finished {
+		delete(j.running, uid)
+	}
 }
 
 func (j *Jobs) work(ctx context.Context, uid types.UID, w *job, do func(context.Context) (any, error)) {

@@ -69,6 +69,13 @@ var _ = Describe("Jobs", func() {
 		Expect(o.value).To(Equal("removed"))
 	})
 
+	It("forgets what is over of a session that is gone", func() {
+		_, _ = j.run("a", "prepare", answer("made", nil))
+		Eventually(told).Should(Receive())
+		j.forget("a")
+		Expect(j.running).To(BeEmpty())
+	})
+
 	It("runs a few at a time, and ends with its context", func() {
 		running := make(chan struct{}, 100)
 		for _, uid := range []types.UID{"a", "b", "c", "d", "e", "f"} {

@@ -203,6 +203,11 @@ func (v Verdicts) dueIn(p *Probe, now time.Time) time.Duration {
 		return 0
 	}
 	known := v.known(KeyOf(p.Unasked))
+	if known == nil && was {
+		// The answer could not be kept: there are too many, or the write failed. To ask at
+		// once would be to ask without end.
+		return unknownRenewal - now.Sub(tried)
+	}
 	if known == nil || !sameRuntime(*known, p.Unasked) {
 		return 0
 	}

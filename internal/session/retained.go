@@ -53,10 +53,14 @@ func (e *Engine) reapRetained(ctx context.Context) error {
 	}
 	for _, sign := range signs {
 		uid := filepath.Base(filepath.Dir(sign))
-		if !e.overdue(sign) || e.KnownUID(uid) {
+		// The memory of a session that is known is its reconciler's alone.
+		if e.KnownUID(uid) || !e.overdue(sign) {
 			continue
 		}
-		if reapErr := e.reap(ctx, snap, uid); reapErr != nil {
+		switch reapErr := e.reap(ctx, snap, uid); {
+		case errors.Is(reapErr, errLives): // it is looked at again, and nobody's news
+			continue
+		case reapErr != nil:
 			err = errors.Join(err, reapErr)
 			continue
 		}
@@ -82,12 +86,18 @@ func (e *Engine) overdue(sign string) bool {
 	return true
 }
 
+// errLives: somebody works in a retained terminal.
+var errLives = errors.New("it lives")
+
 // reap closes the dead terminals of one session. A live one is left: somebody works in it.
 func (e *Engine) reap(ctx context.Context, snap tmux.Snapshot, uid string) error {
 	for i := range snap.Sessions {
 		s := &snap.Sessions[i]
 		if s.UID != uid {
 			continue
+		}
+		if s.Live() {
+			return errLives
 		}
 		res, err := e.Terminal.ClearDead(ctx, s.ID, uid, snap.Epoch)
 		if err == nil && res.Outcome != tmux.Done && res.Outcome != tmux.Gone {

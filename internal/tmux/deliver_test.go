@@ -47,7 +47,7 @@ var _ = with("Paste and Submit", func(bin string) {
 		noBuffers(f)
 	})
 
-	It("brings every printable character and up to 1 MiB byte for byte", func() {
+	It("P31: brings every printable character and up to 1 MiB byte for byte", func() {
 		f := started(bin)
 		t, got := f.reader("a")
 		var all strings.Builder

@@ -155,6 +155,10 @@ func (s *Server) pasteWith(ctx context.Context, op, delivery string, text []byte
 
 // keepTyping holds the client for Submit, for typingTime.
 func (s *Server) keepTyping(delivery string, y *typing) {
+	// One of another life of the server may be left.
+	if old := s.takeTyping(delivery, nil); old != nil {
+		_, _ = old.end(context.Background(), "paste", "", s.timeout)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	y.lapse = time.AfterFunc(typingTime, func() {

@@ -300,7 +300,7 @@ func (m *Manager) addClone(ctx context.Context, p place, req Request) (target, e
 		return target{}, err
 	}
 	var aim target
-	return aim, m.cloneTo(ctx, p.repo, p.path, func(dir string) error {
+	err := m.cloneTo(ctx, p.repo, p.path, func(dir string) error {
 		var err error
 		if aim, err = m.aim(ctx, dir, req, Clone); err != nil {
 			return err
@@ -314,4 +314,5 @@ func (m *Manager) addClone(ctx context.Context, p place, req Request) (target, e
 		}
 		return m.git.markBase(ctx, dir, aim.commit)
 	})
+	return aim, err
 }

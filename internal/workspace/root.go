@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"unicode"
 )
 
@@ -62,9 +63,11 @@ func gitDirAbove(dir string) string {
 	}
 }
 
+// exists takes what cannot be looked at for there: what is not there is made anew, or
+// forgotten.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
-	return err == nil
+	return err == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }
 
 func isDir(path string) bool {

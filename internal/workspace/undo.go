@@ -113,11 +113,14 @@ func PruneUndo(undoDir string, now time.Time, age time.Duration) ([]Undo, error)
 		if now.Sub(u.CreatedAt) < age {
 			continue
 		}
-		if err := os.RemoveAll(u.Dir); err != nil {
+		// Half of an entry must not look like one: what is left of it is removed below.
+		aside := filepath.Join(undoDir, undoTemp+filepath.Base(u.Dir))
+		if err := os.Rename(u.Dir, aside); err != nil {
 			failed = append(failed, err)
 			continue
 		}
 		gone = append(gone, u)
+		failed = append(failed, os.RemoveAll(aside))
 	}
 	unfinished, _ := filepath.Glob(filepath.Join(escapeGlob(undoDir), undoTemp+"*"))
 	for _, dir := range unfinished {

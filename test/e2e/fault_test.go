@@ -44,8 +44,8 @@ var _ = Describe("faults of the cluster", SpecPriority(1), func() {
 			g.Expect(live).To(BeNumerically(">=", 2))
 		}, 30*time.Second, 500*time.Millisecond).Should(Succeed())
 		Expect(env.Cluster.StartAPIServer(ctx)).To(Succeed())
-		// A watch that was cut off is set up again after up to 30 seconds and more.
-		const late = 90 * time.Second
+		// A watch that was cut off is set up again after up to a minute, and later where much runs.
+		const late = 150 * time.Second
 		for _, s := range all {
 			h.Ready(s, late)
 		}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/theloop-dev/the-loop/internal/event"
+	"github.com/theloop-dev/the-loop/internal/text"
 )
 
 // maxNote is the longest note of a Kubernetes Event, in bytes: the API server refuses a
@@ -53,6 +54,8 @@ func (t Emitter) Emit(obj, related client.Object, e event.Event, message string,
 		return
 	}
 	total.WithLabelValues(e.Name, gvk.Kind).Inc()
+	// It may quote a harness or a git server, and the log of "the-loop up" is a terminal.
+	message = text.OneLine(message)
 	t.log.Info(message, line(gvk.Kind, obj, e, fields)...)
 	severity := corev1.EventTypeNormal
 	if e.Warning {

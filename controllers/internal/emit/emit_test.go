@@ -35,6 +35,11 @@ func TestEmit(t *testing.T) {
 	if got, want := <-recorder.Events, "Warning StandingSpawnFailed no 100% luck"; got != want {
 		t.Errorf("the Kubernetes Event is %q, want %q", got, want)
 	}
+	lines = nil
+	emitter.Emit(m, nil, event.DispatchQueued, "a\x1b[31m\nb\u009b")
+	if got, want := <-recorder.Events, "Normal DispatchQueued a\uFFFD[31m b\uFFFD"; got != want || !strings.Contains(lines[0], "\"msg\"=\"a\uFFFD[31m b\uFFFD\"") {
+		t.Errorf("what reaches a terminal is %q and %q, want %q", got, lines[0], want)
+	}
 	if got, want := counted(t), `label:{name:"event" value:"standing.spawn_failed"} label:{name:"kind" value:"StandingSession"} counter:{value:1`; !strings.Contains(got, want) {
 		t.Errorf("the counters are\n%s, want\n%s", got, want)
 	}

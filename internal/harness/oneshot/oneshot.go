@@ -44,7 +44,8 @@ type Result struct {
 }
 
 // Run runs a call to its end. The process has no terminal, no input, and a session and
-// process group of its own, which is killed as a whole at the timeout or when ctx ends.
+// process group of its own, which is killed as a whole in the end: when the process has
+// ended, at the timeout, or when ctx ends.
 func Run(ctx context.Context, c Call) Result {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -55,6 +56,10 @@ func Run(ctx context.Context, c Call) Result {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = drainFor
 	err := cmd.Run()
+	if cmd.Process != nil {
+		// What it left behind is nobody's.
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
 	r := Result{Stdout: stdout.kept.Bytes(), Stderr: stderr.kept.Bytes()}
 	var exit *exec.ExitError
 	switch {

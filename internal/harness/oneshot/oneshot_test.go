@@ -2,6 +2,7 @@ package oneshot_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,6 +20,18 @@ import (
 func TestOneShot(t *testing.T) {
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "oneshot")
+}
+
+// ended reports that a process does not run: nobody may have asked yet how it ended.
+func ended(pid string) (bool, error) {
+	if _, err := strconv.Atoi(pid); err != nil {
+		return false, err
+	}
+	state, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return true, nil
+	}
+	return strings.Contains(string(state), ") Z "), err
 }
 
 var _ = Describe("one run", func() {
@@ -46,12 +59,13 @@ var _ = Describe("one run", func() {
 		Expect(r.Problem).To(Equal("no answer within 300ms"))
 		text, err := os.ReadFile(filepath.Join(dir, "pid"))
 		Expect(err).NotTo(HaveOccurred())
-		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		Expect(err).NotTo(HaveOccurred())
-		Eventually(func() bool {
-			state, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-			return err != nil || strings.Contains(string(state), ") Z ")
-		}).Should(BeTrue())
+		Eventually(ended).WithArguments(strings.TrimSpace(string(text))).Should(BeTrue())
+	}, SpecTimeout(time.Minute))
+
+	It("ends what the process leaves behind", func(ctx SpecContext) {
+		r := run(ctx, time.Minute, `sleep 60 >/dev/null 2>&1 & echo $!`)
+		Expect(r.Problem).To(BeEmpty())
+		Eventually(ended).WithArguments(strings.TrimSpace(string(r.Stdout))).Should(BeTrue())
 	}, SpecTimeout(time.Minute))
 
 	It("is cut off with its context", func(ctx SpecContext) {
