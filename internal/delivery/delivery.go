@@ -17,6 +17,7 @@ import (
 type Terminal interface {
 	Paste(ctx context.Context, t tmux.Target, delivery string, text []byte) (tmux.Result, error)
 	Submit(ctx context.Context, t tmux.Target, delivery string) (tmux.Result, error)
+	Resubmit(ctx context.Context, t tmux.Target, delivery string) (tmux.Result, error)
 }
 
 // Request is one message and the session it goes to, as last seen.
@@ -40,6 +41,9 @@ type Request struct {
 	State harness.State
 	// Traits of the harness.
 	Traits harness.Traits
+	// Stands looks whether something stands in the input box that is not submitted; nil is
+	// not known.
+	Stands func() bool
 	// WhileBusy allows to type while the harness is in a turn.
 	WhileBusy bool
 	// Progress is what this process did for the delivery so far.
@@ -51,6 +55,8 @@ type Request struct {
 type Progress struct {
 	// Pasted and Submitted are when this process did it, or learnt that it was done.
 	Pasted, Submitted time.Time
+	// Again is when this process sent, or tried to send, a second carriage return.
+	Again time.Time
 	// Own means that the text was pasted at Pasted, and not at some time before.
 	Own bool
 }
@@ -113,7 +119,34 @@ func Advance(ctx context.Context, term Terminal, r Request, now time.Time) (Step
 			return step, err
 		}
 	}
+	if err := r.again(ctx, term, now, &step); err != nil {
+		return step, err
+	}
 	return r.await(now, step), nil
+}
+
+// againAfter is how long after the carriage return a harness that may have lost it has to
+// take the text.
+const againAfter = 3 * time.Second
+
+// mayRepeat reports that a second carriage return is still to come, if the text stands.
+func (r Request) mayRepeat(step Step) bool {
+	return r.Traits.LosesReturn && r.Stands != nil && step.Progress.Again.IsZero()
+}
+
+// again sends one more carriage return, to a harness that is known to lose one on a busy
+// machine, when the text stands in its input box still and it does nothing else.
+func (r Request) again(ctx context.Context, term Terminal, now time.Time, step *Step) error {
+	if !r.mayRepeat(*step) || now.Sub(step.Progress.Submitted) < againAfter || r.unsubmittable() != "" ||
+		r.State.Activity != harness.ActivityIdle || !r.Stands() {
+		return nil
+	}
+	if _, err := term.Resubmit(ctx, r.Target, r.ID); err != nil {
+		return fmt.Errorf("submit again in pane %s: %w", r.Target.PaneID, err)
+	}
+	// A refusal is no news: it was sent before, or the pane ended, which the next look shows.
+	step.Progress.Again = now
+	return nil
 }
 
 // unpasted reports that neither this process nor the server knows of a paste.
@@ -205,6 +238,9 @@ func (r Request) await(now time.Time, step Step) Step {
 	left := r.Traits.TakenWithin - now.Sub(step.Progress.Submitted)
 	if left > 0 {
 		step.Phase, step.After = Waiting, left
+		if r.mayRepeat(step) {
+			step.After = min(left, max(againAfter-now.Sub(step.Progress.Submitted), time.Second))
+		}
 		return step
 	}
 	step.Phase = Typed

@@ -64,6 +64,56 @@ var _ = Describe("Advance", func() {
 		Expect([]int{p.bodies, p.returns}).To(Equal([]int{1, 1}))
 	})
 
+	Describe("a harness that loses carriage returns", func() {
+		// submitted is right behind the carriage return; what stands is what is seen then.
+		sent, looks := noon.Add(traits.SubmitGap), 0
+		again := func(change ...func(*delivery.Request)) delivery.Request {
+			progress := delivery.Progress{Pasted: noon, Submitted: sent, Own: true}
+			return request(p, append([]func(*delivery.Request){with(progress), func(r *delivery.Request) {
+				r.Traits.LosesReturn = true
+				r.Stands = func() bool { looks++; return true }
+			}}, change...)...)
+		}
+		BeforeEach(func() {
+			looks = 0
+			p.pasted, p.submitted, p.bodies, p.returns = id, id, 1, 1
+		})
+		step := func(r delivery.Request, now time.Time) delivery.Step {
+			GinkgoHelper()
+			out, err := delivery.Advance(context.Background(), p, r, now)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(p.bodies).To(Equal(1))
+			return out
+		}
+
+		It("gets one more when its text stands, and never a third", func() {
+			out := step(again(), sent.Add(time.Second))
+			Expect(out.Phase).To(Equal(delivery.Waiting))
+			Expect(out.After).To(Equal(2 * time.Second))
+			Expect([]int{looks, p.returns}).To(Equal([]int{0, 1}), "it has time first")
+			out = step(again(), sent.Add(3*time.Second))
+			Expect([]int{looks, p.returns}).To(Equal([]int{1, 2}))
+			out = step(again(with(out.Progress)), sent.Add(6*time.Second))
+			Expect([]int{looks, p.returns}).To(Equal([]int{1, 2}))
+			Expect(out.Phase).To(Equal(delivery.Waiting))
+			step(again(), sent.Add(7*time.Second))
+			Expect(p.returns).To(Equal(2), "an agent that was restarted does not know, and the marker does")
+		})
+
+		DescribeTable("gets none", func(change func(*delivery.Request)) {
+			step(again(change), sent.Add(5*time.Second))
+			Expect(p.returns).To(Equal(1))
+		},
+			Entry("when nothing stands in its box", func(r *delivery.Request) { r.Stands = func() bool { return false } }),
+			Entry("when its box cannot be read", func(r *delivery.Request) { r.Stands = nil }),
+			Entry("when it is another harness", func(r *delivery.Request) { r.Traits.LosesReturn = false }),
+			Entry("P51: while a dialog is open", func(r *delivery.Request) { r.State.Activity = harness.ActivityAwaitingInput }),
+			Entry("in a turn", func(r *delivery.Request) { r.State.Activity = harness.ActivityBusy }),
+			Entry("when it has taken the text", took(sent.Add(time.Second))),
+			Entry("when the pane is not what it was", func(r *delivery.Request) { r.Target.Epoch.StartTime++ }),
+		)
+	})
+
 	DescribeTable("the gate: nothing is typed, and it is said why", func(why string, change func(*pane, *delivery.Request)) {
 		r := request(p)
 		change(p, &r)

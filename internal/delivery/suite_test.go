@@ -35,6 +35,7 @@ var (
 type pane struct {
 	gone, dead, inputOff, plain bool
 	pasted, submitted           string
+	again                       bool
 
 	// bodies and returns count what was typed, wrong what else was.
 	bodies, returns int
@@ -109,6 +110,18 @@ func (p *pane) Submit(_ context.Context, t tmux.Target, delivery string) (tmux.R
 			return tmux.Refused
 		}
 		p.submitted = delivery
+		p.returns++
+		return tmux.Done
+	})
+}
+
+// Resubmit implements delivery.Terminal.
+func (p *pane) Resubmit(_ context.Context, t tmux.Target, delivery string) (tmux.Result, error) {
+	return p.run(func() tmux.Outcome {
+		if o := p.guard(t); o != tmux.Done || p.submitted != delivery || p.again {
+			return tmux.Refused
+		}
+		p.again = true
 		p.returns++
 		return tmux.Done
 	})

@@ -34,6 +34,7 @@ func (gemini) Traits() Traits {
 		SubmitGap:       1500 * time.Millisecond,
 		SubmitGapPerKiB: 10 * time.Millisecond,
 		TakenWithin:     15 * time.Second,
+		LosesReturn:     true,
 		Env: []string{
 			"GEMINI_API_KEY", "GEMINI_CLI_HOME", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_LOCATION",
 			"GOOGLE_CLOUD_PROJECT", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_GENAI_USE_VERTEXAI",

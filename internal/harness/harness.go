@@ -105,6 +105,9 @@ type Traits struct {
 	// SubmitGap is the pause the harness needs between the paste and the carriage
 	// return, SubmitGapPerKiB what it needs in addition for each KiB of text.
 	SubmitGap, SubmitGapPerKiB time.Duration
+	// LosesReturn: on a busy machine the carriage return can be lost, and a second one
+	// submits what stands in the input box. It has no effect without a Drafter.
+	LosesReturn bool
 	// TakenWithin bounds the wait for the evidence after the carriage return.
 	TakenWithin time.Duration
 }

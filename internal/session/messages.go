@@ -16,6 +16,7 @@ import (
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/internal/delivery"
+	"github.com/theloop-dev/the-loop/internal/harness"
 	"github.com/theloop-dev/the-loop/internal/harness/hook"
 	"github.com/theloop-dev/the-loop/internal/text"
 	"github.com/theloop-dev/the-loop/internal/tmux"
@@ -228,6 +229,7 @@ func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool
 		ID: string(m.UID), Text: body, Digest: digest, Since: t.since(m), Target: t.target(), Begin: func() error { return t.attempt(m) },
 		Session: t.sight.Session, State: t.state, Traits: t.traits(), WhileBusy: t.whileBusy(), Progress: t.mem.progress,
 	}
+	request.Stands = func() bool { return t.draft(ctx) == harness.DraftTyped }
 	if t.mem.progress.Pasted.IsZero() && t.sight.Session.Pasted != string(m.UID) {
 		if why, again := t.keptOut(ctx, request); why != "" {
 			if again == takenAgain {

@@ -76,25 +76,39 @@ func (s *Server) Paste(ctx context.Context, t Target, delivery string, text []by
 // may have opened since. The tmux client that pasted runs it when it comes within 2 s;
 // else it is an invocation of its own.
 func (s *Server) Submit(ctx context.Context, t Target, delivery string) (Result, error) {
-	const op = "submit"
+	return s.carriageReturn(ctx, "submit", t, delivery, submittedOption,
+		[]string{"#{" + pastedOption + "}"}, []string{delivery}, func(r refused) bool { return r.submitted })
+}
+
+// Resubmit sends a second carriage return for a delivery that was submitted, once: some
+// harnesses lose the first one on a busy machine. It is for a text that was seen to stand
+// in the input box still. One that was sent before is Refused.
+func (s *Server) Resubmit(ctx context.Context, t Target, delivery string) (Result, error) {
+	return s.carriageReturn(ctx, "resubmit", t, delivery, resubmittedOption,
+		[]string{"#{" + pastedOption + "}", "#{" + submittedOption + "}"}, []string{delivery, delivery}, nil)
+}
+
+// carriageReturn sends one, once for a delivery and marker, where the formats have these
+// values.
+func (s *Server) carriageReturn(ctx context.Context, op string, t Target, delivery, marker string, formats, values []string, already func(refused) bool) (Result, error) {
 	if err := validateDelivery(op, t, delivery); err != nil {
 		return Result{}, err
 	}
 	buffer := bufferName(delivery)
 	cond := both(
-		t.paneGuard([]string{"#{pane_dead}", "#{pane_input_off}", "#{" + pastedOption + "}"}, []string{"0", "0", delivery}),
-		"#{!=:#{"+submittedOption+"},"+delivery+"}")
+		t.paneGuard(append([]string{"#{pane_dead}", "#{pane_input_off}"}, formats...), append([]string{"0", "0"}, values...)),
+		"#{!=:#{"+marker+"},"+delivery+"}")
 	then := strings.Join([]string{
 		"copy-mode -q -t '" + t.pane() + "'",
 		"paste-buffer -d -b " + buffer + " -t '" + t.pane() + "'",
-		"set-option -t '" + t.session() + "' " + submittedOption + " " + delivery,
+		"set-option -t '" + t.session() + "' " + marker + " " + delivery,
 		"display-message -p " + doneMark}, " ; ")
 	otherwise := "delete-buffer -b " + buffer + " ; " + t.refusal(t.pane(), delivery)
 	cmds := []command{
 		{"set-buffer", "-b", buffer, "\r"},
 		{"if-shell", "-F", "-t", t.pane(), cond, then, otherwise},
 	}
-	return s.deliver(ctx, op, buffer, t, func(r refused) bool { return r.submitted }, func() (answer, error) {
+	return s.deliver(ctx, op, buffer, t, already, func() (answer, error) {
 		return s.submitWith(ctx, op, delivery, cmds...)
 	})
 }

@@ -47,6 +47,21 @@ var _ = with("Paste and Submit", func(bin string) {
 		noBuffers(f)
 	})
 
+	It("sends a second return once, and only for what was submitted", func() {
+		f := started(bin)
+		t, got := f.reader("a")
+		Expect(outcome(f.Paste(ctx, t, "d1", []byte("x")))).To(Equal(Done))
+		Expect(outcome(f.Resubmit(ctx, t, "d1"))).To(Equal(Refused))
+		Expect(outcome(f.Submit(ctx, t, "d1"))).To(Equal(Done))
+		Expect(outcome(f.Resubmit(ctx, t, "d1"))).To(Equal(Done))
+		Expect(outcome(f.Resubmit(ctx, t, "d1"))).To(Equal(Refused))
+		Expect(outcome(f.Submit(ctx, t, "d1"))).To(Equal(Already))
+		Eventually(got).Should(Equal(bracketed("x") + "\r\r"))
+		Expect(outcome(f.Paste(ctx, t, "d2", []byte("y")))).To(Equal(Done))
+		Expect(outcome(f.Resubmit(ctx, t, "d1"))).To(Equal(Refused))
+		noBuffers(f)
+	})
+
 	It("P31: brings every printable character and up to 1 MiB byte for byte", func() {
 		f := started(bin)
 		t, got := f.reader("a")

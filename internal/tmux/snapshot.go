@@ -23,7 +23,9 @@ const (
 	generationOption = "@loop_gen"
 	pastedOption     = "@loop_pasted"
 	submittedOption  = "@loop_submitted"
-	objectOption     = "@loop_object"
+	// resubmittedOption is the delivery that got a second carriage return.
+	resubmittedOption = "@loop_resubmitted"
+	objectOption      = "@loop_object"
 )
 
 var stampNames = []string{uidOption, generationOption, pastedOption, submittedOption, objectOption}
