@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,8 +51,17 @@ func (o *Options) Complete() error {
 	return o.HostOptions.Complete()
 }
 
-// Run runs an agent until ctx ends. Sessions go on when it does.
+// Run runs an agent until ctx ends, which is no error at any moment. Sessions go on when
+// it does.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
+	err := o.open(ctx, cfg)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func (o Options) open(ctx context.Context, cfg *rest.Config) error {
 	if err := o.Complete(); err != nil {
 		return err
 	}

@@ -163,7 +163,7 @@ var _ = Describe("the-loop up and down", func() {
 		func(args func(u *upState) []string, says string) {
 			u := newUpState()
 			p := env.Program("the-loop", u.environment(), append([]string{"up"}, args(u)...)...)
-			Eventually(p.Session, 20*time.Second).Should(gexec.Exit(1))
+			Eventually(p.Session, time.Minute).Should(gexec.Exit(1))
 			Expect(string(p.Err.Contents())).To(MatchRegexp(says))
 			Expect(u.socket).NotTo(BeAnExistingFile())
 		},
