@@ -77,15 +77,18 @@ func (e *Env) RestartController() {
 }
 
 // nothingLeft looks, when all is over, for processes that still know the suite's
-// directory: a terminal server, a harness, a control plane.
+// directory, by an argument or their environment: a terminal server, a harness, a control
+// plane.
 func (e *Env) nothingLeft() {
 	Eventually(func() (left []string) {
-		files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		processes, err := filepath.Glob("/proc/[0-9]*")
 		Expect(err).NotTo(HaveOccurred())
-		for _, f := range files {
-			b, err := os.ReadFile(f)
-			if err == nil && strings.Contains(string(b), e.SuiteDir) {
-				left = append(left, strings.ReplaceAll(string(b), "\x00", " "))
+		for _, p := range processes {
+			// What cannot be read has ended, or is not ours.
+			argv, _ := os.ReadFile(filepath.Join(p, "cmdline"))
+			environ, _ := os.ReadFile(filepath.Join(p, "environ"))
+			if strings.Contains(string(argv)+string(environ), e.SuiteDir) {
+				left = append(left, filepath.Base(p)+" "+strings.ReplaceAll(string(argv), "\x00", " "))
 			}
 		}
 		return left
