@@ -100,7 +100,7 @@ func (s *store) Release(ctx context.Context) error {
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	answer := s.obj.DeepCopyObject().(client.Object)
-	return client.IgnoreNotFound(s.client.Patch(ctx, answer, patch, apply.Agent))
+	return s.client.Patch(ctx, answer, patch, apply.Agent)
 }
 
 // Emit implements session.Store.

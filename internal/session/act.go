@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -140,8 +141,12 @@ func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error
 		}
 	}
 	if boot != "" && promptFile == "" {
-		if err := t.Store.EnsureMessage(ctx, t.bootMessage(boot)); err != nil {
+		m := t.bootMessage(boot)
+		if err := t.Store.EnsureMessage(ctx, m); err != nil {
 			return false, 0, t.fail("creating the first message", err)
+		}
+		if m.UID != "" {
+			t.boots = append(t.boots, m)
 		}
 	}
 	t.prepare(ctx)
@@ -495,7 +500,12 @@ func (t *turn) release(ctx context.Context) (bool, time.Duration, error) {
 			t.Log.Error(err, "keeping the sign of a retained terminal")
 		}
 	}
-	if err := t.Store.Release(ctx); err != nil {
+	switch err := t.Store.Release(ctx); {
+	case apierrors.IsNotFound(err):
+		// It was, and told of, before the cache knew.
+		t.Forget(t.Object.GetUID())
+		return false, 0, nil
+	case err != nil:
 		return false, 0, t.fail("letting go", err)
 	}
 	t.ended(t.status)

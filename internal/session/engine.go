@@ -54,6 +54,7 @@ type Store interface {
 	// ConfigMapKey reads one key in the session's namespace.
 	ConfigMapKey(ctx context.Context, ref api.ConfigMapKey) (string, error)
 	// Release lets the object go: its finalizer is removed.
+	// It is an error that satisfies apierrors.IsNotFound when it was let go before.
 	Release(ctx context.Context) error
 	// Emit tells of an event of the session. The fields are names and values in turn.
 	Emit(e event.Event, message string, fields ...any)
@@ -148,6 +149,8 @@ type turn struct {
 	obst    *Obstacle
 	state   harness.State
 	queue   []*api.SessionMessage
+	// boots are first messages that were created in this turn, and are in no queue yet.
+	boots []*api.SessionMessage
 	// blocked is what the newest plan says to be in the way of a start, nil for nothing.
 	blocked *Obstacle
 	// startDue: a start was decided on, which a fresh look has to confirm.
