@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
-	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/theloop-dev/the-loop/controllers/agent"
 )
 
 // state is the one directory in which `up` keeps everything.
@@ -61,9 +61,6 @@ func openState(dir string) (state, error) {
 	return state(abs), nil
 }
 
-// lockLingers is how long a lock may outlive its process.
-const lockLingers = time.Second
-
 // take locks the state for this process; the lock ends with it. It refuses a state
 // that another `up` uses, naming that one.
 func (s state) take() (*os.File, error) {
@@ -71,20 +68,12 @@ func (s state) take() (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the state directory cannot be written: %w; choose another with --state-dir", err)
 	}
-	// A child that was being started when the one before was killed holds its lock, too,
-	// until it is a program of its own.
-	err = wait.PollUntilContextTimeout(context.Background(), lockLingers/50, lockLingers, true, func(context.Context) (bool, error) {
-		lockErr := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if errors.Is(lockErr, unix.EWOULDBLOCK) {
-			return false, nil
-		}
-		return true, lockErr
-	})
+	err = agent.Flock(context.Background(), f)
 	if err == nil {
 		return f, nil
 	}
 	_ = f.Close()
-	if !wait.Interrupted(err) {
+	if !errors.Is(err, unix.EWOULDBLOCK) {
 		return nil, fmt.Errorf("locking the state directory %s: %w", s, err)
 	}
 	r, _ := s.read()

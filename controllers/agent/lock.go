@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// lockLingers is how long a lock may outlive its agent: a child that was being started when
-// the agent was killed holds it, too, until it is a program of its own.
+// lockLingers is how long a lock may outlive its process: a child that was being started
+// when the process was killed holds it, too, until it is a program of its own.
 const lockLingers = time.Second
 
 // lockDir takes a state directory for this process. The lock ends with the process,
@@ -26,7 +26,7 @@ func lockDir(ctx context.Context, dir string) (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("the state directory cannot be written: %w; choose another with --state-dir", err)
 	}
-	switch err := flock(ctx, f); {
+	switch err := Flock(ctx, f); {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		holder, _ := io.ReadAll(io.LimitReader(f, 32))
 		_ = f.Close()
@@ -44,8 +44,9 @@ func lockDir(ctx context.Context, dir string) (release func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// flock locks a file, or says that it is locked still when a lock that lingers is gone.
-func flock(ctx context.Context, f *os.File) error {
+// Flock locks a file for this process. It fails with unix.EWOULDBLOCK when the file is locked
+// for longer than the lock of a killed process lingers, which is a second.
+func Flock(ctx context.Context, f *os.File) error {
 	err := wait.PollUntilContextTimeout(ctx, lockLingers/50, lockLingers, true, func(context.Context) (bool, error) {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if errors.Is(err, unix.EWOULDBLOCK) {

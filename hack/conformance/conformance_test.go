@@ -7,6 +7,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/theloop-dev/the-loop/hack/internal/document"
 )
 
 func TestConformance(t *testing.T) {
@@ -155,7 +157,7 @@ var _ = Describe("the document", func() {
 		Expect(run(root, "docs/c.md", []byte(list), true)).To(Succeed())
 		write("a/x_test.go", sample(`It("C002: does it", func() {}); It("P01", func() {})`))
 		err := run(root, "docs/c.md", []byte(list), true)
-		Expect(err).To(MatchError(errStale))
+		Expect(err).To(MatchError(document.ErrStale))
 		Expect(err).To(MatchError(ContainSubstring("- | C001")))
 		doc, err := os.ReadFile(filepath.Join(root, "docs", "c.md"))
 		Expect(err).NotTo(HaveOccurred())

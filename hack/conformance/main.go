@@ -4,13 +4,12 @@
 package main
 
 import (
-	"bytes"
 	_ "embed"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
+
+	"github.com/theloop-dev/the-loop/hack/internal/document"
 )
 
 //go:embed cases.yaml
@@ -27,9 +26,6 @@ func main() {
 	}
 }
 
-// errStale says that the document is not what the tests' names make it.
-var errStale = errors.New("is out of date: run make docs")
-
 // run writes the document, or with check compares it.
 func run(root, out string, data []byte, check bool) error {
 	cases, err := parseCases(data)
@@ -44,40 +40,5 @@ func run(root, out string, data []byte, check bool) error {
 	if err != nil {
 		return err
 	}
-	doc := render(cases, found)
-	if !filepath.IsAbs(out) {
-		out = filepath.Join(root, out)
-	}
-	if check {
-		old, err := os.ReadFile(out)
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(old, doc) {
-			return fmt.Errorf("%s %w\n%s", out, errStale, difference(old, doc))
-		}
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(out, doc, 0o644)
-}
-
-// difference shows the first line that is not the same.
-func difference(old, now []byte) string {
-	a, b := bytes.Split(old, []byte("\n")), bytes.Split(now, []byte("\n"))
-	for i := range max(len(a), len(b)) {
-		var was, is []byte
-		if i < len(a) {
-			was = a[i]
-		}
-		if i < len(b) {
-			is = b[i]
-		}
-		if !bytes.Equal(was, is) {
-			return fmt.Sprintf("line %d\n- %s\n+ %s", i+1, was, is)
-		}
-	}
-	return ""
+	return document.Write(root, out, render(cases, found), check)
 }

@@ -6,14 +6,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/theloop-dev/the-loop/hack/internal/document"
+	"github.com/theloop-dev/the-loop/internal/event"
 )
 
 func TestRun(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "events.md")
-	if err := run(".", out, false); err != nil {
+	if err := document.Write(".", out, render(event.All()), false); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(".", out, true); err != nil {
+	if err := document.Write(".", out, render(event.All()), true); err != nil {
 		t.Errorf("what was just written is called %v", err)
 	}
 	doc, err := os.ReadFile(out)
@@ -26,7 +29,7 @@ func TestRun(t *testing.T) {
 	if err := os.WriteFile(out, doc[1:], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(".", out, true); !errors.Is(err, errStale) {
-		t.Errorf("a document that differs: %v, want %v", err, errStale)
+	if err := document.Write(".", out, render(event.All()), true); !errors.Is(err, document.ErrStale) {
+		t.Errorf("a document that differs: %v, want %v", err, document.ErrStale)
 	}
 }

@@ -4,13 +4,12 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
+	"github.com/theloop-dev/the-loop/hack/internal/document"
 	"github.com/theloop-dev/the-loop/internal/event"
 )
 
@@ -19,32 +18,10 @@ func main() {
 	out := flag.String("out", "docs/events.md", "the document, from the root unless absolute")
 	check := flag.Bool("check", false, "write nothing, and fail when the document is out of date")
 	flag.Parse()
-	if err := run(*root, *out, *check); err != nil {
+	if err := document.Write(*root, *out, render(event.All()), *check); err != nil {
 		fmt.Fprintln(os.Stderr, "events:", err)
 		os.Exit(1)
 	}
-}
-
-// errStale says that the document is not what the catalogue makes it.
-var errStale = errors.New("is out of date: run make docs")
-
-// run writes the document, or with check compares it.
-func run(root, out string, check bool) error {
-	if !filepath.IsAbs(out) {
-		out = filepath.Join(root, out)
-	}
-	doc := render(event.All())
-	if !check {
-		return os.WriteFile(out, doc, 0o644)
-	}
-	old, err := os.ReadFile(out)
-	if err != nil {
-		return err
-	}
-	if !bytes.Equal(old, doc) {
-		return fmt.Errorf("%s %w", out, errStale)
-	}
-	return nil
 }
 
 const head = `<!-- Written by hack/events from internal/event: run make docs. -->

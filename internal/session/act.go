@@ -196,15 +196,12 @@ func (t *turn) strangersHead() bool {
 	if t.launch.checkout == nil {
 		return false
 	}
-	if strings.Contains(t.launch.checkout.request.Ref, "pull/") {
+	r, is := t.launch.checkout.request, t.status.Checkout
+	if strings.Contains(r.Ref, "pull/") {
 		return true
 	}
-	if t.launch.checkout.request.PullRequest == 0 {
-		return false
-	}
 	// A branch that was begun in the checkout is none of the repository.
-	asked, is := t.launch.checkout.request.Branch, t.status.Checkout
-	return is == nil || is.Branch == "" || is.Branch != asked
+	return r.PullRequest != 0 && (r.Branch == "" || is == nil || is.Branch != r.Branch)
 }
 
 // permissions answers the harness's dialogs as the class says; in a stranger's checkout
@@ -296,12 +293,10 @@ func (t *turn) command(boot string) (launch.File, string, error) {
 			return launch.File{}, "", fmt.Errorf("the boot prompt cannot be written: %w", err)
 		}
 	}
-	cmd, err := l.adapter.Command(harness.LaunchOptions{
-		Binary: l.binary, Dir: l.dir, Args: l.args, Model: l.model, Effort: l.effort,
-		ConversationID: st.ConversationID, Resume: st.Launch.Mode == api.LaunchResume,
-		HookCommand: []string{t.Shim, "hook", "--journal", t.journalPath(st.Launch.ID), "--socket", t.HookSocket, "--poke", string(t.Object.GetUID())},
-		Permissions: t.permissions(), PromptFile: promptFile, Custom: l.custom, Trust: t.trusts(), FileDir: dir,
-	})
+	opts := t.launchOptions(st.ConversationID, st.Launch.Mode == api.LaunchResume)
+	opts.HookCommand = []string{t.Shim, "hook", "--journal", t.journalPath(st.Launch.ID), "--socket", t.HookSocket, "--poke", string(t.Object.GetUID())}
+	opts.PromptFile = promptFile
+	cmd, err := l.adapter.Command(opts)
 	if err != nil {
 		return launch.File{}, "", err
 	}

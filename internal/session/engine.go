@@ -445,11 +445,20 @@ func (t *turn) resumable() bool {
 		// Nothing was said in it: the harness has not kept it.
 		return false
 	}
-	_, err := l.adapter.Command(harness.LaunchOptions{
-		Binary: l.binary, Dir: l.dir, Args: l.args, Model: l.model, Effort: l.effort, ConversationID: id, Resume: true,
-		HookCommand: []string{t.Shim}, Permissions: l.perms, Custom: l.custom, Trust: t.trusts(), FileDir: t.sessionDir(t.Object.GetUID()),
-	})
+	opts := t.launchOptions(id, true)
+	opts.HookCommand = []string{t.Shim}
+	_, err := l.adapter.Command(opts)
 	return err == nil
+}
+
+// launchOptions are those of a start or a resume of a conversation, but for what a real
+// start has of its own.
+func (t *turn) launchOptions(conversation string, resume bool) harness.LaunchOptions {
+	l := t.launch
+	return harness.LaunchOptions{
+		Binary: l.binary, Dir: l.dir, Args: l.args, Model: l.model, Effort: l.effort, ConversationID: conversation, Resume: resume,
+		Permissions: t.permissions(), Custom: l.custom, Trust: t.trusts(), FileDir: t.sessionDir(t.Object.GetUID()),
+	}
 }
 
 // maxToken is the longest restart token that is echoed as it is, in bytes.
