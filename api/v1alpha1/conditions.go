@@ -194,6 +194,12 @@ const (
 	ReasonHeld = "Held"
 	// ReasonDropped: spec.deliveryPolicy of the session is Drop.
 	ReasonDropped = "Dropped"
+	// ReasonQueueFull: messages.maxPending of the session's class are waiting already. Send
+	// it again later, or raise the limit.
+	ReasonQueueFull = "QueueFull"
+	// ReasonRecalled: taken back before it was typed, by the annotation
+	// theloop.dev/recall-requested.
+	ReasonRecalled = "Recalled"
 	// ReasonExpired: spec.expiresAfterSeconds passed before it was pasted.
 	ReasonExpired = "Expired"
 	// ReasonSessionNotFound: no such session.

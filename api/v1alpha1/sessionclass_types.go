@@ -295,8 +295,8 @@ type WorkspacePolicy struct {
 
 // MessagePolicy bounds the queue of each session.
 type MessagePolicy struct {
-	// maxPending is how many messages may wait for one session.
-	// Not acted upon yet.
+	// maxPending is how many messages may wait for one session. Default 100. One
+	// more is refused with the reason QueueFull.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000

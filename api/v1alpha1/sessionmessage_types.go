@@ -207,6 +207,10 @@ type SessionMessageStatus struct {
 	// +optional
 	Evidence *MessageEvidence `json:"evidence,omitempty"`
 
+	// acceptedTime is when the message got its place in the queue.
+	// +optional
+	AcceptedTime *metav1.MicroTime `json:"acceptedTime,omitempty"`
+
 	// deliveredTime is when the text was pasted.
 	// +optional
 	DeliveredTime *metav1.MicroTime `json:"deliveredTime,omitempty"`

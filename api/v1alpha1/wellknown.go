@@ -27,12 +27,21 @@ const (
 	// value, that its harnesses be asked anew about all declared models and efforts. It is
 	// done once for each value that differs from status.lastHandledModelsCheck.
 	ModelsCheckRequestedAnnotation = "theloop.dev/models-check-requested"
+	// RecallAnnotation on a SessionMessage, whatever its value, takes the message back: one
+	// that was not typed yet ends as Dropped with the reason Recalled. One that was, or may
+	// have been, comes to the outcome that is true of it: it was too late.
+	RecallAnnotation = "theloop.dev/recall-requested"
 	// DeclaredByAnnotation names what declares a StandingSession whose origin is
 	// OriginDeclared, as <file>#<path of the entry>. On one of another origin it names
 	// what declared it last: the session is no longer declared, and its name may be
 	// declared again.
 	DeclaredByAnnotation = "theloop.dev/declared-by"
 )
+
+// CreatedVersionAnnotation on a SessionMessage is the resourceVersion with which it was
+// created: the order of the messages of one session, finer than seconds. The controller
+// sets it when it hands the message to the session's host.
+const CreatedVersionAnnotation = "theloop.dev/created-version"
 
 // Labels.
 const (

@@ -698,6 +698,10 @@ func (in *SessionMessageStatus) DeepCopyInto(out *SessionMessageStatus) {
 		*out = new(MessageEvidence)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.AcceptedTime != nil {
+		in, out := &in.AcceptedTime, &out.AcceptedTime
+		*out = (*in).DeepCopy()
+	}
 	if in.DeliveredTime != nil {
 		in, out := &in.DeliveredTime, &out.DeliveredTime
 		*out = (*in).DeepCopy()

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -108,6 +110,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host H
 	if err := mgr.Add(&pokes{engine: engine, hints: hints}); err != nil {
 		return err
 	}
+	if err := metrics.Registry.Register(census{mgr.GetClient()}); err != nil {
+		return fmt.Errorf("registering the metrics: %w", err)
+	}
 	status := &hostStatus{client: mgr.GetClient()}
 	if err := setupModels(mgr, engine, status, hints, log); err != nil {
 		return err
@@ -142,7 +147,8 @@ func (pending) Create(e event.CreateEvent) bool { return unfinished(e.Object) }
 
 // Update implements predicate.Predicate.
 func (pending) Update(e event.UpdateEvent) bool {
-	return unfinished(e.ObjectNew) && e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+	return unfinished(e.ObjectNew) && (e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+		!maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()))
 }
 
 func unfinished(o client.Object) bool {

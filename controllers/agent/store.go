@@ -55,7 +55,10 @@ func (s *store) SaveMessage(ctx context.Context, m *api.SessionMessage) error {
 	status := m.Status.DeepCopy()
 	answer := m.DeepCopy()
 	err := apply.Status(ctx, s.client, apply.Agent, answer, nil, status)
-	// A message that was taken back has no status to write.
+	if err == nil && status.Outcome.Final() {
+		count(m)
+	}
+	// A message that was deleted has no status to write.
 	return client.IgnoreNotFound(err)
 }
 

@@ -2,13 +2,16 @@ package hub
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/keymutex"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -37,10 +40,12 @@ type messageReconciler struct {
 	reader  client.Reader
 	emitter emit.Emitter
 	clock   clock.PassiveClock
+	// order keeps the messages of one session from being handed over side by side.
+	order keymutex.KeyMutex
 }
 
 func setupMessages(mgr ctrl.Manager, emitter emit.Emitter) error {
-	r := &messageReconciler{emitter: emitter, client: mgr.GetClient(), reader: mgr.GetAPIReader(), clock: clock.RealClock{}}
+	r := &messageReconciler{emitter: emitter, client: mgr.GetClient(), reader: mgr.GetAPIReader(), clock: clock.RealClock{}, order: keymutex.NewHashed(16 * workers)}
 	b := ctrl.NewControllerManagedBy(mgr).Named("hub-sessionmessage").For(&api.SessionMessage{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: apply.RateLimiter()})
 	for _, k := range kinds.All {
@@ -94,8 +99,8 @@ func (r *messageReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	return ctrl.Result{RequeueAfter: wait}, client.IgnoreNotFound(err)
 }
 
-// route labels a message with the host of its session, by which that host's agent
-// sees it.
+// route hands a message to the host of its session, by a label by which that host's agent
+// sees it. Those that were created before it go first.
 func (r *messageReconciler) route(ctx context.Context, m *api.SessionMessage) (time.Duration, error) {
 	obj, err := r.session(ctx, m)
 	if err != nil {
@@ -107,17 +112,73 @@ func (r *messageReconciler) route(ctx context.Context, m *api.SessionMessage) (t
 		}
 		return 0, r.refuse(ctx, m)
 	}
-	host := obj.Placement().HostName
-	owned := len(m.OwnerReferences) == 1 && m.OwnerReferences[0].UID == obj.GetUID()
-	if host == "" || owned && m.Labels[api.HostLabel] == host {
+	if obj.Placement().HostName == "" || handed(m, obj) {
 		return 0, nil
 	}
+	key := m.Namespace + "/" + m.Spec.SessionRef.Kind + "/" + m.Spec.SessionRef.Name
+	r.order.LockKey(key)
+	defer func() { _ = r.order.UnlockKey(key) }()
+	waiting, err := r.waiting(ctx, m, obj)
+	if err != nil {
+		return 0, err
+	}
+	for _, w := range waiting {
+		if err := r.hand(ctx, w, obj); client.IgnoreNotFound(err) != nil {
+			return 0, err
+		}
+	}
+	return 0, nil
+}
+
+// handed reports that a message is with its session's host.
+func handed(m *api.SessionMessage, obj kinds.Session) bool {
+	return owned(m, obj) && m.Labels[api.HostLabel] == obj.Placement().HostName
+}
+
+func owned(m *api.SessionMessage, obj kinds.Session) bool {
+	return len(m.OwnerReferences) == 1 && m.OwnerReferences[0].UID == obj.GetUID()
+}
+
+// waiting are the messages of a session up to and with m that are still to be handed over,
+// in the order in which they were created: the agent takes them in the order in which they
+// come, and a creation timestamp tells seconds apart and no less.
+func (r *messageReconciler) waiting(ctx context.Context, m *api.SessionMessage, obj kinds.Session) ([]*api.SessionMessage, error) {
+	var list api.SessionMessageList
+	err := r.client.List(ctx, &list, client.InNamespace(m.Namespace), client.MatchingFields{sessionIndex: m.Spec.SessionRef.Kind + "/" + m.Spec.SessionRef.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, err
+	}
+	var out []*api.SessionMessage
+	for i := range list.Items {
+		o := &list.Items[i]
+		if o.DeletionTimestamp == nil && !o.Status.Outcome.Final() && isFor(o, obj) && !handed(o, obj) && byVersion(o, m) <= 0 {
+			out = append(out, o.DeepCopy())
+		}
+	}
+	slices.SortFunc(out, byVersion)
+	return out, nil
+}
+
+// byVersion orders messages that nobody has changed yet by their creation.
+func byVersion(a, b *api.SessionMessage) int {
+	n, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+	if err != nil {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	}
+	return n
+}
+
+// hand labels a message with the host of its session.
+func (r *messageReconciler) hand(ctx context.Context, m *api.SessionMessage, obj kinds.Session) error {
 	before := m.DeepCopy()
-	metav1.SetMetaDataLabel(&m.ObjectMeta, api.HostLabel, host)
+	if !owned(m, obj) {
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, api.CreatedVersionAnnotation, m.ResourceVersion)
+	}
+	metav1.SetMetaDataLabel(&m.ObjectMeta, api.HostLabel, obj.Placement().HostName)
 	m.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: api.GroupVersion.String(), Kind: obj.SessionKind(), Name: obj.GetName(), UID: obj.GetUID(),
 	}}
-	return 0, r.client.Patch(ctx, m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), apply.Hub)
+	return r.client.Patch(ctx, m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), apply.Hub)
 }
 
 // session finds a message's session; nil when there is none. A session of the same
@@ -135,14 +196,23 @@ func (r *messageReconciler) session(ctx context.Context, m *api.SessionMessage) 
 		if err != nil {
 			return nil, err
 		}
-		for _, uid := range []types.UID{m.Spec.SessionRef.UID, m.Status.SessionUID} {
-			if uid != "" && uid != obj.GetUID() {
-				return nil, nil
-			}
+		if !isFor(m, obj) {
+			return nil, nil
 		}
 		return obj, nil
 	}
 	return nil, nil
+}
+
+// isFor reports whether a message is for this very object, and not for an earlier one of
+// the same name.
+func isFor(m *api.SessionMessage, obj kinds.Session) bool {
+	for _, uid := range []types.UID{m.Spec.SessionRef.UID, m.Status.SessionUID} {
+		if uid != "" && uid != obj.GetUID() {
+			return false
+		}
+	}
+	return true
 }
 
 // refuse ends a message that has no session. It looks again past the cache: the agent

@@ -30,7 +30,8 @@ const head = `<!-- Written by hack/events from internal/event: run make docs. --
 
 What is told about sessions. Each event is a line of the log of the program that tells it (with ` + "`event`, the `session`" + ` and the fields below;
 what is empty is left out), a Kubernetes Event of the object (` + "`kubectl get events`, `kubectl describe`" + `) and a count in
-` + "`theloop_events_total{event,kind}`" + ` (` + "`--metrics-address`" + `). **W** marks warnings. None carries what a message or a prompt says.
+` + "`theloop_events_total{event,kind}`" + ` (` + "`--metrics-address`" + `). **W** marks warnings, **Q** what has no Kubernetes Event because the status
+of the message says it. None carries what a message or a prompt says.
 
 An event is told once for what happened, and after a crash of the program that tells it at most once more. Kubernetes Events
 of one kind about one object that follow each other closely are counted in one.
@@ -49,8 +50,11 @@ func render(all []event.Event) []byte {
 			fmt.Fprintf(&b, "\n## %s\n\n| event | reason | | fields | told when |\n|---|---|---|---|---|\n", group)
 		}
 		warning := ""
-		if e.Warning {
+		switch {
+		case e.Warning:
 			warning = "**W**"
+		case e.Quiet:
+			warning = "**Q**"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", e.Name, e.Reason(), warning, fields(e), e.Help)
 	}

@@ -88,7 +88,7 @@ var (
 // Messages.
 var (
 	DispatchQueued = declare(Event{
-		Name: "dispatch.queued", Action: "Queue", Fields: []string{"message", "source", "actor", "sequence", "spawn"},
+		Name: "dispatch.queued", Action: "Queue", Quiet: true, Fields: []string{"message", "source", "actor", "sequence", "spawn"},
 		Help: "A message got its place in the queue of its session, which is started for it where spawn is true.",
 	})
 	DispatchDropped = declare(Event{
@@ -96,8 +96,8 @@ var (
 		Help: "A message ended without being typed.",
 	})
 	DispatchSucceeded = declare(Event{
-		Name: "dispatch.succeeded", Action: "Deliver", Fields: []string{"message", "source", "actor", "sequence", "via", "evidence"},
-		Help: "A message, or the first prompt of any session, was typed, and the harness took it, as far as it can tell.",
+		Name: "dispatch.succeeded", Action: "Deliver", Fields: []string{"message", "source", "actor", "sequence", "via", "evidence", "queued_seconds", "taken_seconds"},
+		Help: "A message, or the first prompt of any session, was typed, and the harness took it, as far as it can tell. It was in the queue for `queued_seconds` and then not taken for `taken_seconds`.",
 	})
 	DispatchFailed = declare(Event{
 		Name: "dispatch.failed", Action: "Deliver", Warning: true, Fields: []string{"message", "source", "actor", "reason", "error", "will_retry"},
@@ -168,7 +168,7 @@ var (
 		Help: "A standing session could not be stopped; it is tried again.",
 	})
 	StandingSaid = declare(Event{
-		Name: "standing.said", Action: "Deliver", Fields: []string{"message", "source", "actor", "sequence", "tmux_target", "evidence"},
+		Name: "standing.said", Action: "Deliver", Fields: []string{"message", "source", "actor", "sequence", "tmux_target", "evidence", "queued_seconds", "taken_seconds"},
 		Help: "A message was typed into a standing session, and the harness took it, as far as it can tell.",
 	})
 )

@@ -17,6 +17,9 @@ type Event struct {
 	Action string
 	// Warning: somebody may have to do something about it.
 	Warning bool
+	// Quiet: there is no Kubernetes Event, because it is of each message and the message's
+	// own status says it: an Event is a write.
+	Quiet bool
 	// Fields are the names of what is told with it, beside the session. A field that is
 	// empty is left out. None ever carries what a message or a prompt says.
 	Fields []string

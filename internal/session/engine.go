@@ -175,9 +175,19 @@ func (e *Engine) Reconcile(ctx context.Context, s *Subject) (time.Duration, erro
 	if err := t.enqueue(ctx); err != nil {
 		return 0, err
 	}
+	wait, err := t.steps(ctx)
+	if err != nil {
+		return 0, err
+	}
+	later, err := t.waiting(ctx)
+	return Soonest(wait, later), err
+}
+
+// steps looks, decides and acts until nothing is left to do now.
+func (t *turn) steps(ctx context.Context) (time.Duration, error) {
 	fresh := false
-	if t.snap, t.snapErr = e.Lister.Latest(); errors.Is(t.snapErr, errNotListed) {
-		t.snap, t.snapErr = e.Lister.Refresh(ctx)
+	if t.snap, t.snapErr = t.Lister.Latest(); errors.Is(t.snapErr, errNotListed) {
+		t.snap, t.snapErr = t.Lister.Refresh(ctx)
 		fresh = true
 	}
 	for range maxSteps {
@@ -191,7 +201,7 @@ func (e *Engine) Reconcile(ctx context.Context, s *Subject) (time.Duration, erro
 		if plan.Action != ActionNone && !fresh {
 			// Decided on what may be a second old: look again before anything is done.
 			t.startDue = plan.Action == ActionSpawn
-			t.snap, t.snapErr = e.Lister.Refresh(ctx)
+			t.snap, t.snapErr = t.Lister.Refresh(ctx)
 			fresh = true
 			continue
 		}
@@ -199,7 +209,7 @@ func (e *Engine) Reconcile(ctx context.Context, s *Subject) (time.Duration, erro
 		if err != nil || !again {
 			return Soonest(plan.Requeue, wait), err
 		}
-		t.snap, t.snapErr = e.Lister.Refresh(ctx)
+		t.snap, t.snapErr = t.Lister.Refresh(ctx)
 	}
 	return time.Second, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/internal/event"
@@ -299,12 +300,21 @@ func (t *turn) finished(m *api.SessionMessage, why string) {
 
 func (t *turn) succeeded(m *api.SessionMessage, evidence string) {
 	src := m.Spec.Source
-	fields := []any{"message", m.Name, "source", src.Type, "actor", src.Actor, "sequence", m.Status.Sequence, "evidence", evidence}
+	fields := []any{"message", m.Name, "source", src.Type, "actor", src.Actor, "sequence", m.Status.Sequence, "evidence", evidence,
+		"queued_seconds", between(m.Status.AcceptedTime, m.Status.DeliveredTime), "taken_seconds", between(m.Status.DeliveredTime, m.Status.FinishedTime)}
 	if t.standing() && src.Type != api.SourceBoot {
 		t.Store.EmitAbout(m, event.StandingSaid, "message "+m.Name+" was typed", append(fields, "tmux_target", t.status.TmuxTarget)...)
 		return
 	}
 	t.Store.EmitAbout(m, event.DispatchSucceeded, "message "+m.Name+" was typed", append(fields, "via", "tmux")...)
+}
+
+// between is the time from a to b in seconds, nil when one is not known.
+func between(a, b *metav1.MicroTime) any {
+	if a == nil || b == nil {
+		return nil
+	}
+	return b.Sub(a.Time).Seconds()
 }
 
 // dispatchFails tells, once for a message, that its delivery failed and is tried again.

@@ -56,6 +56,8 @@ type memory struct {
 	journal journalState
 	// sequence is the highest number given to a message.
 	sequence int64
+	// places are those that messages were given and that are not on record yet.
+	places map[types.UID]place
 	// inflight is the delivery under way.
 	inflight types.UID
 	progress delivery.Progress

@@ -1,10 +1,8 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,73 +20,6 @@ import (
 	"github.com/theloop-dev/the-loop/internal/tmux"
 	"github.com/theloop-dev/the-loop/internal/workitem"
 )
-
-// enqueue gives every new message its place. Only this agent gives numbers for this
-// session, so their order is that in which it first saw the messages; those seen
-// together are ordered by creation, the boot message first.
-func (t *turn) enqueue(ctx context.Context) error {
-	for _, m := range t.Messages {
-		if !m.Status.Outcome.Final() {
-			t.queue = append(t.queue, m)
-		}
-		t.mem.sequence = max(t.mem.sequence, m.Status.Sequence)
-	}
-	t.mem.sequence = max(t.mem.sequence, t.status.LastSequence)
-	slices.SortFunc(t.queue, t.byPlace)
-	if _, paused := t.Object.GetAnnotations()[api.PausedAnnotation]; paused {
-		return nil
-	}
-	for _, m := range t.queue {
-		if m.Status.Sequence != 0 {
-			continue
-		}
-		t.mem.sequence++
-		m.Status.Sequence, m.Status.SessionUID = t.mem.sequence, t.Object.GetUID()
-		m.Status.Outcome, m.Status.Reason = api.OutcomeQueued, api.ReasonQueued
-		t.setMessage(m, api.ConditionAccepted, metav1.ConditionTrue, api.ReasonSequenced, "the message has its place in the queue")
-		if err := t.Store.SaveMessage(ctx, m); err != nil {
-			return t.fail("giving message "+m.Name+" its place", err)
-		}
-		t.queued(m)
-	}
-	t.status.LastSequence = t.mem.sequence
-	return nil
-}
-
-// byPlace orders messages: the first message of the present launch before all others,
-// then by sequence, new ones behind by age.
-func (t *turn) byPlace(a, b *api.SessionMessage) int {
-	last := func(m *api.SessionMessage) int64 {
-		if m.Status.Sequence == 0 {
-			return math.MaxInt64
-		}
-		return m.Status.Sequence
-	}
-	return cmp.Or(
-		cmp.Compare(t.notFirst(a), t.notFirst(b)),
-		cmp.Compare(last(a), last(b)),
-		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
-		cmp.Compare(a.Name, b.Name),
-	)
-}
-
-// notFirst is 0 for the first message of the present launch alone: its name proves
-// that it is the one that we made.
-func (t *turn) notFirst(m *api.SessionMessage) int {
-	obj := t.Object
-	if t.status.Launch != nil && m.Spec.Source.Type == api.SourceBoot && m.Name == workitem.MessageName(obj.GetName(), t.bootKey(), string(obj.GetUID())) {
-		return 0
-	}
-	return 1
-}
-
-// head is the message whose turn it is.
-func (t *turn) head() *api.SessionMessage {
-	if len(t.queue) == 0 {
-		return nil
-	}
-	return t.queue[0]
-}
 
 func (t *turn) setMessage(m *api.SessionMessage, kind string, status metav1.ConditionStatus, reason, message string) {
 	if len(message) > maxMessage {
@@ -113,6 +44,7 @@ func (t *turn) finish(ctx context.Context, m *api.SessionMessage, o api.MessageO
 		return t.fail("recording the outcome of message "+m.Name, err)
 	}
 	t.queue = slices.DeleteFunc(t.queue, func(q *api.SessionMessage) bool { return q == m })
+	delete(t.mem.places, m.UID)
 	if t.mem.inflight == m.UID {
 		t.mem.inflight, t.mem.progress = "", delivery.Progress{}
 	}
@@ -154,15 +86,25 @@ func (t *turn) dispose(ctx context.Context, plan Plan) (time.Duration, error) {
 	return wait, nil
 }
 
-// expire ends messages that waited too long, but not one that was already typed.
+// expire ends messages that waited too long or were taken back, but not one that was
+// already typed.
 func (t *turn) expire(ctx context.Context) (time.Duration, error) {
 	if err := t.recall(); err != nil {
 		return 0, err
 	}
 	var next time.Duration
 	for _, m := range slices.Clone(t.queue) {
+		if t.attempted(m) {
+			continue
+		}
+		if t.recalled(m) {
+			if err := t.withdraw(ctx, m); err != nil {
+				return 0, err
+			}
+			continue
+		}
 		after := ptr.Deref(m.Spec.ExpiresAfterSeconds, 0)
-		if after == 0 || t.attempted(m) {
+		if after == 0 {
 			continue
 		}
 		left := m.CreationTimestamp.Add(time.Duration(after) * time.Second).Sub(t.now())
@@ -177,6 +119,17 @@ func (t *turn) expire(ctx context.Context) (time.Duration, error) {
 	return next, nil
 }
 
+// recalled reports that a message was taken back. What a session is told at its start is
+// nobody's message to take back.
+func (t *turn) recalled(m *api.SessionMessage) bool {
+	_, asked := m.Annotations[api.RecallAnnotation]
+	return asked && m.Spec.Source.Type != api.SourceBoot
+}
+
+func (t *turn) withdraw(ctx context.Context, m *api.SessionMessage) error {
+	return t.finish(ctx, m, api.OutcomeDropped, api.ReasonRecalled, "it was taken back before it was typed")
+}
+
 // hold says on a message why it waits.
 func (t *turn) hold(ctx context.Context, m *api.SessionMessage, why string) error {
 	if t.mem.inflight == m.UID && !t.mem.progress.Pasted.IsZero() {
@@ -187,7 +140,7 @@ func (t *turn) hold(ctx context.Context, m *api.SessionMessage, why string) erro
 	}
 	m.Status.Outcome, m.Status.Reason = api.OutcomeHeld, api.ReasonHeld
 	t.setMessage(m, api.ConditionDelivered, metav1.ConditionFalse, api.ReasonHeld, why)
-	return t.Store.SaveMessage(ctx, m)
+	return t.saveMessage(ctx, m)
 }
 
 // evidenceSoon is how long a pasted text may wait for evidence before its status says
@@ -411,6 +364,9 @@ func (t *turn) begin(ctx context.Context, m *api.SessionMessage) (gone bool, err
 		t.queue = slices.DeleteFunc(t.queue, func(q *api.SessionMessage) bool { return q == m })
 		return true, nil
 	}
+	if t.recalled(live) && !t.attempted(m) {
+		return true, t.withdraw(ctx, m)
+	}
 	t.mem.inflight, t.mem.launch, t.mem.progress = m.UID, t.status.Launch.ID, delivery.Progress{}
 	return false, nil
 }
@@ -447,7 +403,7 @@ func (t *turn) conclude(ctx context.Context, m *api.SessionMessage, step deliver
 	}
 	if m.Status.Reason != api.ReasonPasted {
 		m.Status.Reason = api.ReasonPasted
-		return false, step.After, t.Store.SaveMessage(ctx, m)
+		return false, step.After, t.saveMessage(ctx, m)
 	}
 	return false, step.After, nil
 }

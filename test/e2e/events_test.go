@@ -98,7 +98,7 @@ var _ = Describe("the events of a session (events)", func() {
 		m := h.Say(s, "Text that no log has.", func(m *api.SessionMessageSpec) { m.Source.Actor = "octo" })
 		h.AwaitOutcome(m, testenv.Submitted)
 		Expect(told(h, s, "dispatch.queued", 1)[0]).To(telling("message", m.Name, "actor", "octo", "spawn", false))
-		Expect(told(h, s, "dispatch.succeeded", 2)[1]).To(telling("message", m.Name, "actor", "octo"))
+		Expect(told(h, s, "dispatch.succeeded", 2)[1]).To(And(telling("message", m.Name, "actor", "octo"), HaveKey("queued_seconds"), HaveKey("taken_seconds")))
 
 		Eventually(h.Events).WithArguments("reply").Should(HaveLen(2))
 		h.KillHarness(s)
@@ -113,7 +113,8 @@ var _ = Describe("the events of a session (events)", func() {
 		Eventually(reasons).WithArguments(s).Should(And(
 			ContainSubstring("Normal SessionRegistered Bind WorkItemSession"), ContainSubstring("Normal SessionSpawned Start WorkItemSession"),
 			ContainSubstring("Normal SessionRespawned Start WorkItemSession"),
-			ContainSubstring("Normal DispatchQueued Queue WorkItemSession SessionMessage"), ContainSubstring("Normal DispatchSucceeded Deliver WorkItemSession SessionMessage")))
+			ContainSubstring("Normal DispatchSucceeded Deliver WorkItemSession SessionMessage")))
+		Expect(reasons(s)).NotTo(ContainSubstring("DispatchQueued"), "the message's own status says it")
 		Expect(logged(env.Controller, s, "session.registered")).To(ConsistOf(telling("host", h.Name)))
 		By("with nothing of what was said")
 		all := string(h.Agent.Err.Contents()) + string(env.Controller.Err.Contents()) + env.Kubectl("get", "events", "-n", h.Namespace, "-o", "yaml")

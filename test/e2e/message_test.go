@@ -1,13 +1,18 @@
 package e2e
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/test/testenv"
@@ -36,9 +41,35 @@ var _ = Describe("the life of a message", func() {
 		}
 	})
 
-	It("C052 P40: keeps the order of many messages and types each once", func() {
+	It("C052: types messages in the order in which they were created, also within one second", func() {
 		h := env.NewDemoHost()
 		s := h.Standing("orderly")
+		h.Ready(s)
+		all := make([]*api.SessionMessage, 30)
+		for i := range all {
+			// Names that sort the other way.
+			all[i] = &api.SessionMessage{
+				ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: fmt.Sprintf("m-%02d", 99-i)},
+				Spec:       api.SessionMessageSpec{SessionRef: api.SessionReference{Kind: api.KindStandingSession, Name: s.Name}, Text: "number " + itoa(i) + "."},
+			}
+			h.Create(all[i])
+		}
+		for i, m := range all {
+			h.AwaitOutcome(m, testenv.Submitted, time.Minute)
+			if i > 0 {
+				Expect(m.Status.Sequence).To(BeNumerically(">", all[i-1].Status.Sequence))
+			}
+		}
+		got := h.Submits("number ")
+		Expect(got).To(HaveLen(len(all)))
+		for i, l := range got {
+			Expect(l.Text).To(HaveSuffix("\nnumber " + itoa(i) + "."))
+		}
+	})
+
+	It("P40: types each of many messages that are said side by side once", func() {
+		h := env.NewDemoHost()
+		s := h.Standing("busy")
 		h.Ready(s)
 		all := make([]*api.SessionMessage, 50)
 		var saying sync.WaitGroup
@@ -49,22 +80,82 @@ var _ = Describe("the life of a message", func() {
 			})
 		}
 		saying.Wait()
-		for _, m := range all {
+		place := map[string]int64{}
+		for i, m := range all {
 			h.AwaitOutcome(m, testenv.Submitted, time.Minute)
+			place["number "+itoa(i)+"."] = m.Status.Sequence
 		}
 		got := h.Submits("number ")
 		Expect(got).To(HaveLen(len(all)))
-		// Those created within one second are ordered by name: by the sequence they got.
-		place := map[string]int64{}
-		for i, m := range all {
-			place["number "+itoa(i)+"."] = get(m).Status.Sequence
-		}
 		last := int64(0)
 		for _, l := range got {
-			seq := place[l.Text[len(l.Text)-len(lastLine(l.Text)):]]
+			seq := place[lastLine(l.Text)]
 			Expect(seq).To(BeNumerically(">", last))
 			last = seq
 		}
+	})
+
+	It("costs few writes where it can be typed at once", func() {
+		h := env.NewDemoHost()
+		s := h.Standing("thrifty")
+		h.Ready(s)
+		h.AwaitOutcome(h.AwaitBoot(s), testenv.Submitted)
+		const n = 5
+		since := time.Now()
+		for i := range n {
+			h.AwaitOutcome(h.Say(s, "number "+itoa(i)+"."), testenv.Submitted)
+		}
+		Eventually(h.Reported).WithArguments(s, "StandingSaid").Should(Equal(n))
+		own := 0
+		for _, r := range h.Requests() {
+			if r.IsWrite() && r.Time.After(since) && r.Namespace == h.Namespace && strings.HasPrefix(r.User, "theloop-") && slices.Contains([]string{"sessionmessages", "events"}, r.Resource) {
+				own++
+			}
+		}
+		// To its host, its outcome, and the event; with its creation that is four.
+		Expect(own).To(BeNumerically("<=", 3*n))
+	})
+
+	It("refuses more messages than may wait, and takes more when there is room again", func() {
+		h := env.NewDemoHost()
+		h.UpdateClass(h.Class, func(c *api.SessionClass) { c.Spec.Messages.MaxPending = new(int32(2)) })
+		s := h.Standing("full", func(s *api.StandingSession) { s.Spec.DeliveryPolicy = api.DeliveryPolicyHold })
+		h.Ready(s)
+		first, second := h.Say(s, "first"), h.Say(s, "second")
+		h.AwaitOutcome(second, "Held/Held")
+		third := h.Say(s, "third")
+		h.AwaitOutcome(third, "Refused/QueueFull")
+		Expect(meta.FindStatusCondition(third.Status.Conditions, api.ConditionFailed).Message).To(ContainSubstring("2 messages wait"))
+		h.Update(s, func() { s.Spec.DeliveryPolicy = api.DeliveryPolicyDeliver })
+		h.AwaitOutcome(first, testenv.Submitted)
+		h.AwaitOutcome(second, testenv.Submitted)
+		h.AwaitOutcome(h.Say(s, "fourth"), testenv.Submitted)
+		Expect(h.Submits("third")).To(BeEmpty())
+	})
+
+	It("takes a message back that was not typed yet, and says of one that was that it is too late", func() {
+		h := env.NewDemoHost()
+		s := h.Standing("regret", func(s *api.StandingSession) { s.Spec.DeliveryPolicy = api.DeliveryPolicyHold })
+		h.Ready(s)
+		recall := func(m *api.SessionMessage) {
+			env.Kubectl("annotate", "-n", h.Namespace, "smsg/"+m.Name, api.RecallAnnotation+"=now")
+		}
+		m := h.Say(s, "never mind")
+		h.AwaitOutcome(m, "Held/Held")
+		recall(m)
+		h.AwaitOutcome(m, "Dropped/Recalled")
+		By("deleting one: it is as if it had not been said")
+		gone := h.Say(s, "forget it")
+		h.AwaitOutcome(gone, "Held/Held")
+		h.Delete(gone)
+		h.Update(s, func() { s.Spec.DeliveryPolicy = api.DeliveryPolicyDeliver })
+		h.AwaitOutcome(h.Say(s, "fake: slow-hooks=3000"), testenv.Submitted)
+		late := h.Say(s, "too late")
+		Eventually(h.Submits).WithArguments("too late").Should(HaveLen(1))
+		recall(late)
+		h.AwaitOutcome(late, testenv.Submitted)
+		Expect(h.Submits("never mind")).To(BeEmpty())
+		Expect(h.Submits("forget it")).To(BeEmpty())
 	})
 
 	It("N01: two sessions with prefix names never receive each other's messages", func() {
@@ -170,7 +261,7 @@ var _ = Describe("the life of a message", func() {
 		Eventually(h.Submits).WithArguments("once and no more").Should(HaveLen(1))
 		h.Agent.Kill()
 		h.SignalServer(syscall.SIGKILL)
-		Expect(h.Outcome(m)()).To(Equal("Queued/Queued"))
+		Expect(get(m).Status.Outcome.Final()).To(BeFalse())
 		h.StartAgent()
 		Eventually(h.Outcome(m)).Should(BeElementOf(testenv.Submitted, "Unknown/OutcomeUnknown"))
 		next := h.Say(s, "the next one")

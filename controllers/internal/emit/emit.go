@@ -44,7 +44,7 @@ func New(mgr ctrl.Manager, component string, log logr.Logger) Emitter {
 	return Emitter{recorder: mgr.GetEventRecorder(component), scheme: mgr.GetScheme(), log: log}
 }
 
-// Emit tells of an event about an object; related is nil or another object that it
+// Emit tells of an event about an object, of a quiet one without a Kubernetes Event; related is nil or another object that it
 // concerns. The fields are names and values in turn. What the catalogue does not name for
 // the event, or has no value, is left out.
 func (t Emitter) Emit(obj, related client.Object, e event.Event, message string, fields ...any) {
@@ -57,6 +57,9 @@ func (t Emitter) Emit(obj, related client.Object, e event.Event, message string,
 	// It may quote a harness or a git server, and the log of "the-loop up" is a terminal.
 	message = text.OneLine(message)
 	t.log.Info(message, line(gvk.Kind, obj, e, fields)...)
+	if e.Quiet {
+		return
+	}
 	severity := corev1.EventTypeNormal
 	if e.Warning {
 		severity = corev1.EventTypeWarning
