@@ -302,6 +302,12 @@ type MessagePolicy struct {
 	// +kubebuilder:validation:Maximum=10000
 	// +kubebuilder:default=100
 	MaxPending *int32 `json:"maxPending,omitempty"`
+	// expiresAfterSeconds ends a message that could not be typed in this time
+	// since its creation, where the message itself says nothing. Omitted: never.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2592000
+	ExpiresAfterSeconds *int32 `json:"expiresAfterSeconds,omitempty"`
 	// deliverWhileBusy types messages while the harness is in a turn; it queues
 	// them itself. False waits until it is idle.
 	// +optional

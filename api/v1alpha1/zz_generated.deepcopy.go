@@ -262,6 +262,11 @@ func (in *MessagePolicy) DeepCopyInto(out *MessagePolicy) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.ExpiresAfterSeconds != nil {
+		in, out := &in.ExpiresAfterSeconds, &out.ExpiresAfterSeconds
+		*out = new(int32)
+		**out = **in
+	}
 	if in.DeliverWhileBusy != nil {
 		in, out := &in.DeliverWhileBusy, &out.DeliverWhileBusy
 		*out = new(bool)

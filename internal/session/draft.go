@@ -2,10 +2,12 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/theloop-dev/the-loop/internal/delivery"
 	"github.com/theloop-dev/the-loop/internal/harness"
+	"github.com/theloop-dev/the-loop/internal/tmux"
 )
 
 const (
@@ -32,7 +34,29 @@ func (t *turn) plan(ctx context.Context) Plan {
 	if in.Draft = t.draft(ctx) == harness.DraftTyped; !in.Draft {
 		return p
 	}
+	t.kept = len(t.queue)
 	return Decide(in)
+}
+
+// notify tells who is attached that messages wait for what stands in the input box, in the
+// status line of the session, and no longer when they do not.
+func (t *turn) notify(ctx context.Context) {
+	if t.sight.Holder != HolderLiveOurs {
+		return
+	}
+	code, note := "", ""
+	switch {
+	case t.kept == 1:
+		code, note = "draft-1", "the-loop: a message waits: submit or clear the input"
+	case t.kept > 1:
+		code, note = fmt.Sprintf("draft-%d", t.kept), fmt.Sprintf("the-loop: %d messages wait: submit or clear the input", t.kept)
+	}
+	if code == t.sight.Session.Notice {
+		return
+	}
+	if res, err := t.Terminal.Notice(ctx, t.target(), code, note); err != nil || res.Outcome != tmux.Done {
+		t.Log.V(1).Info("the status line could not be written", "outcome", res.Outcome, "error", err)
+	}
 }
 
 // pastedStands reports that what stands in the input box may be a text that we typed: it

@@ -38,6 +38,7 @@ type Terminal interface {
 	Signal(ctx context.Context, t tmux.Target, sig syscall.Signal) (tmux.Result, error)
 	KillSession(ctx context.Context, t tmux.Target) (tmux.Result, error)
 	Screen(ctx context.Context, t tmux.Target) (tmux.Screen, error)
+	Notice(ctx context.Context, t tmux.Target, code, text string) (tmux.Result, error)
 }
 
 // Store is how the engine reads and writes what is kept in the cluster. Errors of a
@@ -155,6 +156,8 @@ type turn struct {
 	blocked *Obstacle
 	// startDue: a start was decided on, which a fresh look has to confirm.
 	startDue bool
+	// kept counts the messages that wait for what a person, or we, left in the input box.
+	kept int
 	// byItself: the launch under way replaces a harness that ended by itself.
 	byItself bool
 }
@@ -179,6 +182,7 @@ func (e *Engine) Reconcile(ctx context.Context, s *Subject) (time.Duration, erro
 	if err != nil {
 		return 0, err
 	}
+	t.notify(ctx)
 	later, err := t.waiting(ctx)
 	return Soonest(wait, later), err
 }

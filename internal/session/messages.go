@@ -103,7 +103,7 @@ func (t *turn) expire(ctx context.Context) (time.Duration, error) {
 			}
 			continue
 		}
-		after := ptr.Deref(m.Spec.ExpiresAfterSeconds, 0)
+		after, of := t.expires(m)
 		if after == 0 {
 			continue
 		}
@@ -112,11 +112,22 @@ func (t *turn) expire(ctx context.Context) (time.Duration, error) {
 			next = Soonest(next, left)
 			continue
 		}
-		if err := t.finish(ctx, m, api.OutcomeRefused, api.ReasonExpired, "spec.expiresAfterSeconds passed before the message could be typed"); err != nil {
+		if err := t.finish(ctx, m, api.OutcomeRefused, api.ReasonExpired, of+" passed before the message could be typed"); err != nil {
 			return 0, err
 		}
 	}
 	return next, nil
+}
+
+// expires is how many seconds a message may wait, 0 for ever, and what says so.
+func (t *turn) expires(m *api.SessionMessage) (seconds int32, of string) {
+	if after := m.Spec.ExpiresAfterSeconds; after != nil {
+		return *after, "spec.expiresAfterSeconds"
+	}
+	if t.Class == nil || m.Spec.Source.Type == api.SourceBoot {
+		return 0, ""
+	}
+	return ptr.Deref(t.Class.Spec.Messages.ExpiresAfterSeconds, 0), "messages.expiresAfterSeconds of the session's class"
 }
 
 // recalled reports that a message was taken back. What a session is told at its start is
@@ -187,6 +198,9 @@ func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool
 		if why, again := t.keptOut(ctx, request); why != "" {
 			if again == takenAgain {
 				return false, again, nil // what stands there goes by itself
+			}
+			if again == draftAgain {
+				t.kept = len(t.queue)
 			}
 			return false, again, t.hold(ctx, m, why)
 		}

@@ -26,9 +26,10 @@ const (
 	// resubmittedOption is the delivery that got a second carriage return.
 	resubmittedOption = "@loop_resubmitted"
 	objectOption      = "@loop_object"
+	noticeOption      = "@loop_notice"
 )
 
-var stampNames = []string{uidOption, generationOption, pastedOption, submittedOption, objectOption}
+var stampNames = []string{uidOption, generationOption, pastedOption, submittedOption, objectOption, noticeOption}
 
 // paneFormat prints one pane. First what the server alone decides; then the stamps,
 // "!" for one with a character that we never write (it could hold a separator or a line
@@ -160,7 +161,7 @@ func parsePane(line string, v version) (Session, Pane, error) {
 	}
 	stamps, name := f[paneFields:paneFields+len(stampNames)], f[paneFields+len(stampNames)]
 	session := Session{ID: f[1], Name: name,
-		UID: stamps[0], Generation: strange(stamps[1]), Pasted: strange(stamps[2]), Submitted: strange(stamps[3]), Object: strange(stamps[4])}
+		UID: stamps[0], Generation: strange(stamps[1]), Pasted: strange(stamps[2]), Submitted: strange(stamps[3]), Object: strange(stamps[4]), Notice: strange(stamps[5])}
 	if !uidRegexp.MatchString(session.UID) {
 		session.UID = ""
 	}

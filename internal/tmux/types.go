@@ -61,12 +61,14 @@ type Session struct {
 	// for a session that is not ours (no stamp, or one that no UID can be).
 	UID string
 	// Generation is the stamp @loop_gen: which launch of the owner this is. This and
-	// the three fields below are "?" when somebody set a value that we never write.
+	// the four fields below are "?" when somebody set a value that we never write.
 	Generation string
 	// Pasted and Submitted are the delivery markers @loop_pasted, @loop_submitted.
 	Pasted, Submitted string
 	// Object is @loop_object, the owner in words.
 	Object string
+	// Notice is @loop_notice: the code of what Server.Notice shows, "" for nothing.
+	Notice string
 	// Panes holds every pane of every window of the session, in listing order.
 	Panes []Pane
 }

@@ -41,18 +41,23 @@ func heldFor(m *api.SessionMessage) string {
 }
 
 var _ = Describe("a draft that a person has typed", func() {
-	It("holds a message until it is submitted, and is never merged with it", func() {
+	It("holds a message until it is submitted, says so in the status line, and is never merged with it", func() {
 		h, s := drafting(81)
+		statusLine := func() string {
+			return h.Tmux("display-message", "-p", "-t", "="+get(s).Status.TmuxTarget+":", "#{T:status-right}")
+		}
 		m := h.Say(s, "not into the draft")
 		h.AwaitOutcome(m, "Held/Held")
-		// Two of one second would be in no order that a test can know.
+		Eventually(statusLine).Should(ContainSubstring("a message waits: submit or clear the input"))
 		next := h.Say(s, "nor the next")
+		Eventually(statusLine).Should(ContainSubstring("2 messages wait"))
 		Expect(heldFor(m)).To(Equal("a person has typed something that is not submitted yet: submit or clear it"))
 		Consistently(h.Screen, 3*time.Second, 100*time.Millisecond).WithArguments(s.Status.TmuxTarget).Should(
 			And(ContainSubstring("❯ "+half), Not(ContainSubstring("not into"))))
 		h.Keys(s.Status.TmuxTarget, "Enter")
 		h.AwaitOutcome(m, testenv.Submitted)
 		h.AwaitOutcome(next, testenv.Submitted)
+		Eventually(statusLine).ShouldNot(ContainSubstring("the-loop"))
 		Expect(h.Submits(half)).To(ConsistOf(HaveField("Text", half)))
 		Expect(h.Submits("not into the draft")).To(HaveLen(1))
 		Expect(h.Submits("nor the next")).To(HaveLen(1))

@@ -223,6 +223,11 @@ var _ = Describe("the life of a message", func() {
 		h.Ready(s)
 		m := h.Say(s, "soon", func(m *api.SessionMessageSpec) { m.ExpiresAfterSeconds = new(int32(2)) })
 		h.AwaitOutcome(m, "Refused/Expired")
+		By("as its class says where the message says nothing")
+		h.UpdateClass(h.Class, func(c *api.SessionClass) { c.Spec.Messages.ExpiresAfterSeconds = new(int32(1)) })
+		m = h.Say(s, "sooner")
+		h.AwaitOutcome(m, "Refused/Expired")
+		Expect(meta.FindStatusCondition(m.Status.Conditions, api.ConditionFailed).Message).To(ContainSubstring("the session's class"))
 	})
 
 	It("P10: says typed, and not submitted, when the harness gives no evidence, and glues nothing to it", func() {
