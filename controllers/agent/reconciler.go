@@ -41,6 +41,7 @@ type sessionReconciler struct {
 	client   client.Client
 	reader   client.Reader
 	emitter  emit.Emitter
+	traces   traces
 	engine   *session.Engine
 	hostName string
 	log      logr.Logger
@@ -80,7 +81,7 @@ func (r *sessionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 
 // subject gathers what the engine needs to know.
 func (r *sessionReconciler) subject(ctx context.Context, obj kinds.Session) (*session.Subject, *store, error) {
-	st := &store{client: r.client, reader: r.reader, emitter: r.emitter, obj: obj, saved: agentPart(obj.HostedStatus())}
+	st := &store{client: r.client, reader: r.reader, emitter: r.emitter, traces: r.traces, obj: obj, saved: agentPart(obj.HostedStatus())}
 	s := &session.Subject{Object: obj, Store: st, Log: r.log.WithValues("session", strings.ToLower(obj.SessionKind())+"/"+obj.GetNamespace()+"/"+obj.GetName())}
 	var err error
 	if s.Class, s.ClassProblem, err = classNamed(ctx, r.client, obj.Placement().ClassName); err != nil {

@@ -31,6 +31,9 @@ type Options struct {
 	Version string
 	// MetricsAddress serves metrics when it is not "" or "0".
 	MetricsAddress string
+	// OTLPEndpoint is the URL of an OTLP receiver (HTTP) that is told of every delivery, ""
+	// for none.
+	OTLPEndpoint string
 	// HealthAddress serves /healthz and /readyz when it is not "".
 	HealthAddress string
 }
@@ -103,7 +106,12 @@ func (o Options) run(ctx context.Context, cfg *rest.Config, engine *session.Engi
 	if err := host.CheckFree(ctx, mgr.GetAPIReader()); err != nil {
 		return err
 	}
-	if err := Setup(ctx, mgr, engine, host, o.Log); err != nil {
+	traces, closing, err := openTraces(ctx, o.OTLPEndpoint, o.Version, o.HostName, o.Log)
+	if err != nil {
+		return err
+	}
+	defer closing()
+	if err := setup(ctx, mgr, engine, host, traces, o.Log); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

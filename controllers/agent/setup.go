@@ -73,9 +73,9 @@ func ManagerOptions(hostName string, base ctrl.Options) ctrl.Options {
 	return base
 }
 
-// Setup adds the agent's reconcilers, its lister and its host's registration to a
+// setup adds the agent's reconcilers, its lister and its host's registration to a
 // manager made with ManagerOptions. What happens to sessions is told to log.
-func Setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host Host, log logr.Logger) error {
+func setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host Host, traces traces, log logr.Logger) error {
 	index := func(o client.Object) []string {
 		m := o.(*api.SessionMessage)
 		if m.Status.Outcome.Final() {
@@ -91,7 +91,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host H
 	engine.KnownUID = hints.known
 	engine.Jobs = session.NewJobs(func(uid types.UID) { hints.changed([]string{string(uid)}, nil, false) })
 	for _, k := range kinds.All {
-		if err := setupKind(mgr, engine, host.Name, k, log, hints.channel(k.Name)); err != nil {
+		if err := setupKind(mgr, engine, host.Name, k, traces, log, hints.channel(k.Name)); err != nil {
 			return err
 		}
 	}
@@ -120,10 +120,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host H
 	return mgr.Add(&registration{Host: host, manager: mgr, status: status})
 }
 
-func setupKind(mgr ctrl.Manager, engine *session.Engine, hostName string, k kinds.Kind, log logr.Logger, hinted <-chan event.GenericEvent) error {
+func setupKind(mgr ctrl.Manager, engine *session.Engine, hostName string, k kinds.Kind, traces traces, log logr.Logger, hinted <-chan event.GenericEvent) error {
 	r := &sessionReconciler{
 		client: mgr.GetClient(), reader: mgr.GetAPIReader(), emitter: emit.New(mgr, "theloop-agent", log),
-		engine: engine, hostName: hostName, fresh: k.New, log: log,
+		engine: engine, hostName: hostName, fresh: k.New, log: log, traces: traces,
 	}
 	name := strings.ToLower(k.Name)
 	err := ctrl.NewControllerManagedBy(mgr).Named("agent-"+name).

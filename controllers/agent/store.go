@@ -22,6 +22,7 @@ type store struct {
 	// reader reads past every cache.
 	reader  client.Reader
 	emitter emit.Emitter
+	traces  traces
 	obj     kinds.Session
 	// saved is the agent's part of the status as it is stored.
 	saved *api.HostedSessionStatus
@@ -57,6 +58,7 @@ func (s *store) SaveMessage(ctx context.Context, m *api.SessionMessage) error {
 	err := apply.Status(ctx, s.client, apply.Agent, answer, nil, status)
 	if err == nil && status.Outcome.Final() {
 		count(m)
+		s.traces.delivery(m)
 	}
 	// A message that was deleted has no status to write.
 	return client.IgnoreNotFound(err)
