@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,9 +31,6 @@ import (
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=theloop-system
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-
-// volatileEvery is how often status that changes all the time is written.
-const volatileEvery = 10 * time.Second
 
 // sessionReconciler serves one kind of session.
 type sessionReconciler struct {
@@ -196,10 +192,8 @@ func (r *sessionReconciler) save(ctx context.Context, s *session.Subject, st *st
 		return 0, nil
 	}
 	part := agentPart(st.obj.HostedStatus())
-	if !equality.Semantic.DeepEqual(part, st.saved) && session.OnlyVolatile(part, st.saved) {
-		if wait := r.engine.VolatileWait(st.obj.GetUID(), volatileEvery); wait > 0 {
-			return wait, nil
-		}
+	if wait := r.engine.KeepBack(st.obj.GetUID(), part, st.saved); wait > 0 {
+		return wait, nil
 	}
 	if err := st.SaveSession(ctx); err != nil {
 		return 0, client.IgnoreNotFound(err)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
@@ -114,6 +115,11 @@ func (o Options) run(ctx context.Context, cfg *rest.Config, engine *session.Engi
 	if err := setup(ctx, mgr, engine, host, traces, o.Log); err != nil {
 		return err
 	}
+	counts := census{mgr.GetClient()}
+	if err := metrics.Registry.Register(counts); err != nil {
+		return fmt.Errorf("registering the metrics: %w", err)
+	}
+	defer metrics.Registry.Unregister(counts)
 	return mgr.Start(ctx)
 }
 

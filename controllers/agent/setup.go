@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -109,9 +108,6 @@ func setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host H
 	}
 	if err := mgr.Add(&pokes{engine: engine, hints: hints}); err != nil {
 		return err
-	}
-	if err := metrics.Registry.Register(census{mgr.GetClient()}); err != nil {
-		return fmt.Errorf("registering the metrics: %w", err)
 	}
 	status := &hostStatus{client: mgr.GetClient()}
 	if err := setupModels(mgr, engine, status, hints, log); err != nil {

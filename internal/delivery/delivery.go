@@ -83,6 +83,8 @@ const (
 type Step struct {
 	Phase  Phase
 	Detail string
+	// Refused: the server refused to type what Request.Session allowed: it has changed since.
+	Refused bool
 	// After is when to look again when Phase is Waiting.
 	After time.Duration
 	// Progress to hand in the next time.
@@ -210,6 +212,7 @@ func (r Request) paste(ctx context.Context, term Terminal, now time.Time, step *
 		step.Phase, step.Detail = Held, "the application has not enabled bracketed paste yet"
 	default:
 		step.Phase, step.Detail = Held, "the terminal refused the text: "+string(res.Outcome)+" "+res.Detail
+		step.Refused = true
 	}
 	return false, nil
 }

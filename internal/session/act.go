@@ -36,7 +36,10 @@ func (t *turn) carryOut(ctx context.Context, plan Plan) (again bool, wait time.D
 		wait, err = t.dispose(ctx, plan)
 		return false, Soonest(wait, t.observed()), err
 	case ActionDeliver:
-		wait, err = t.deliver(ctx)
+		t.stale = false
+		if wait, err = t.deliver(ctx); t.stale && err == nil {
+			return true, 0, nil
+		}
 		return false, Soonest(wait, t.observed()), err
 	case ActionSpawn:
 		return t.spawn(ctx, plan)

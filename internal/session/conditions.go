@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/internal/harness"
@@ -158,10 +159,53 @@ func (t *turn) proveResume() {
 	t.started(true)
 }
 
-// OnlyVolatile reports whether a status differs from the stored one in nothing but
-// what changes all the time and matters little: what the harness does just now, as
-// long as it takes input as before.
-func OnlyVolatile(changed, stored *api.HostedSessionStatus) bool {
+const (
+	// activityFor is how long a harness must do something else before that is written: most
+	// turns of a conversation are nobody's news.
+	activityFor = 5 * time.Second
+	// booksFor is how long what merely counts is kept back.
+	booksFor = time.Minute
+)
+
+// KeepBack says for how long a status is not to be written that differs from the stored one
+// in nothing but what changes all the time and matters little: what the harness does just
+// now, as long as it takes input as before, and what was typed last. 0 is to write it now.
+func (e *Engine) KeepBack(uid types.UID, changed, stored *api.HostedSessionStatus) time.Duration {
+	mem, now := e.memories.of(uid), e.Clock.Now()
+	back := func(since *time.Time, d time.Duration) time.Duration {
+		if since.IsZero() {
+			*since = now
+		}
+		return max(0, d-now.Sub(*since))
+	}
+	var wait time.Duration
+	switch {
+	case equality.Semantic.DeepEqual(changed, stored):
+		mem.activitySince = time.Time{}
+		return 0
+	case !onlyVolatile(changed, stored):
+	case activityOf(changed) != activityOf(stored):
+		wait = back(&mem.activitySince, activityFor)
+	default:
+		mem.activitySince = time.Time{}
+		wait = back(&mem.booksSince, booksFor)
+	}
+	if wait == 0 {
+		mem.activitySince, mem.booksSince = time.Time{}, time.Time{}
+	}
+	return wait
+}
+
+func activityOf(st *api.HostedSessionStatus) api.ActivityState {
+	if st.Activity == nil {
+		return ""
+	}
+	return st.Activity.State
+}
+
+// onlyVolatile reports whether a status differs from the stored one in nothing but what
+// changes all the time.
+func onlyVolatile(changed, stored *api.HostedSessionStatus) bool {
 	quiet := changed.DeepCopy()
 	quiet.Activity, quiet.LastMessageAt, quiet.LastSequence = stored.Activity, stored.LastMessageAt, stored.LastSequence
 	before := meta.FindStatusCondition(stored.Conditions, api.ConditionAcceptingInput)

@@ -156,6 +156,10 @@ type turn struct {
 	blocked *Obstacle
 	// startDue: a start was decided on, which a fresh look has to confirm.
 	startDue bool
+	// fresh: snap was listed in this turn.
+	fresh bool
+	// stale: the server refused what the snapshot allowed, which a fresh one explains.
+	stale bool
 	// kept counts the messages that wait for what a person, or we, left in the input box.
 	kept int
 	// byItself: the launch under way replaces a harness that ended by itself.
@@ -189,10 +193,9 @@ func (e *Engine) Reconcile(ctx context.Context, s *Subject) (time.Duration, erro
 
 // steps looks, decides and acts until nothing is left to do now.
 func (t *turn) steps(ctx context.Context) (time.Duration, error) {
-	fresh := false
 	if t.snap, t.snapErr = t.Lister.Latest(); errors.Is(t.snapErr, errNotListed) {
 		t.snap, t.snapErr = t.Lister.Refresh(ctx)
-		fresh = true
+		t.fresh = true
 	}
 	for range maxSteps {
 		if err := t.look(); err != nil {
@@ -202,11 +205,12 @@ func (t *turn) steps(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 		plan := t.plan(ctx)
-		if plan.Action != ActionNone && !fresh {
-			// Decided on what may be a second old: look again before anything is done.
+		if plan.Action != ActionNone && plan.Action != ActionDeliver && !t.fresh {
+			// Decided on what may be a second old: look again before anything is done. What is
+			// typed is guarded in the server itself, and a listing costs more than typing.
 			t.startDue = plan.Action == ActionSpawn
 			t.snap, t.snapErr = t.Lister.Refresh(ctx)
-			fresh = true
+			t.fresh = true
 			continue
 		}
 		again, wait, err := t.carryOut(ctx, plan)
@@ -214,6 +218,7 @@ func (t *turn) steps(ctx context.Context) (time.Duration, error) {
 			return Soonest(plan.Requeue, wait), err
 		}
 		t.snap, t.snapErr = t.Lister.Refresh(ctx)
+		t.fresh = true
 	}
 	return time.Second, nil
 }
@@ -224,17 +229,6 @@ func Soonest(a, b time.Duration) time.Duration {
 		return b
 	}
 	return a
-}
-
-// VolatileWait says how long status that changes all the time is to be kept back, and
-// takes note when the time has come.
-func (e *Engine) VolatileWait(uid types.UID, every time.Duration) time.Duration {
-	mem, now := e.memories.of(uid), e.Clock.Now()
-	if left := every - now.Sub(mem.volatileAt); left > 0 {
-		return left
-	}
-	mem.volatileAt = now
-	return 0
 }
 
 // Named reports whether one of these is a terminal name that the session may have.

@@ -148,6 +148,12 @@ func livePIDs(snap tmux.Snapshot) []int {
 	return pids
 }
 
+// unmarked is a session without what we alone write into it when we type.
+func unmarked(s tmux.Session) tmux.Session {
+	s.Pasted, s.Submitted, s.Notice = "", "", ""
+	return s
+}
+
 // difference names the sessions that changed in what decisions depend on.
 func difference(before, after tmux.Snapshot) (uids, names []string) {
 	old := make(map[string]tmux.Session, len(before.Sessions))
@@ -163,7 +169,7 @@ func difference(before, after tmux.Snapshot) (uids, names []string) {
 	for _, s := range after.Sessions {
 		b, ok := old[s.ID]
 		delete(old, s.ID)
-		if !ok || !reflect.DeepEqual(b, s) {
+		if !ok || !reflect.DeepEqual(unmarked(b), unmarked(s)) {
 			note(s)
 			if ok && (b.Name != s.Name || b.UID != s.UID) {
 				// Somebody may wait for what it was.

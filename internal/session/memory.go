@@ -68,8 +68,9 @@ type memory struct {
 	recalled bool
 	// stood is the newest message that was typed, not taken, and seen in the input box.
 	stood string
-	// volatileAt is when fast-changing status was last written.
-	volatileAt time.Time
+	// activitySince and booksSince are since when status is kept back that says what the
+	// harness does, or what merely counts.
+	activitySince, booksSince time.Time
 }
 
 // journalState is how far the journal of a launch was read, and what it told.

@@ -218,6 +218,10 @@ func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool
 		t.notePasted(m, digest, step.Progress.Pasted)
 	}
 	t.mem.progress = step.Progress
+	if step.Refused && !t.fresh {
+		t.stale = true
+		return false, 0, nil
+	}
 	return t.conclude(ctx, m, step)
 }
 

@@ -93,24 +93,31 @@ func (f *fixture) run(b *testing.B) (stop func()) {
 	}
 }
 
-// fill creates the sessions and waits until all are ready.
+// fill creates the sessions, waits until all are ready, and ends the programs.
 func (f *fixture) fill(b *testing.B) {
+	b.Helper()
+	stop := f.start(b, adopted, api.HarnessSpec{Name: "custom", Binary: "/bin/sh", Custom: &api.CustomHarness{StartArgs: []string{"-c", "exec sleep 100000", "{{promptFile}}"}}})
+	stop()
+}
+
+// start runs the controller and an agent with n sessions of a harness, all ready, and
+// returns how to stop the programs.
+func (f *fixture) start(b *testing.B, n int, harness api.HarnessSpec) (stop func()) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
 	hubDone := make(chan error, 1)
 	go func() {
 		hubDone <- hub.Run(ctx, f.cluster.Config(), hub.Options{Version: "bench", Log: logr.Discard()})
 	}()
-	stop := f.run(b)
-	class := &api.SessionClass{ObjectMeta: metav1.ObjectMeta{Name: "sleep", Labels: map[string]string{api.DefaultClassLabel: "true"}}}
-	class.Spec.Harness = api.HarnessSpec{Name: "custom", Binary: "/bin/sh", Custom: &api.CustomHarness{StartArgs: []string{"-c", "exec sleep 100000", "{{promptFile}}"}}}
+	stopAgent := f.run(b)
+	class := &api.SessionClass{ObjectMeta: metav1.ObjectMeta{Name: "bench", Labels: map[string]string{api.DefaultClassLabel: "true"}}}
+	class.Spec.Harness, class.Spec.Trust.Enabled = harness, new(false)
 	class.Spec.Workspace.Root = f.dir
 	check(b, f.client.Create(ctx, class))
-	for i := range adopted {
-		s := &api.StandingSession{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("s-%d", i)}}
-		check(b, f.client.Create(ctx, s))
+	for i := range n {
+		check(b, f.client.Create(ctx, &api.StandingSession{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("s-%d", i)}}))
 	}
-	for ready := 0; ready < adopted; {
+	for ready := 0; ready < n; time.Sleep(50 * time.Millisecond) {
 		var list api.StandingSessionList
 		check(b, f.client.List(ctx, &list))
 		ready = 0
@@ -120,9 +127,11 @@ func (f *fixture) fill(b *testing.B) {
 			}
 		}
 	}
-	stop()
-	cancel()
-	check(b, <-hubDone)
+	return func() {
+		stopAgent()
+		cancel()
+		check(b, <-hubDone)
+	}
 }
 
 func (f *fixture) list(b *testing.B) {
