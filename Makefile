@@ -63,9 +63,10 @@ ifneq ($(wildcard controllers/agent/*.go),)
 		paths=./controllers/agent/... output:rbac:artifacts:config="$(OUT)/config/rbac"
 endif
 
-docs: ## Generate docs/conformance.md from the names of the tests, docs/events.md from the catalogue.
+docs: ## Generate docs/conformance.md from the names of the tests, docs/events.md from the catalogue, docs/text.md from the rules.
 	@go run ./hack/conformance
 	@go run ./hack/events
+	@go run ./hack/text
 
 fmt: ## Format the Go sources.
 	@$(TOOL) golangci-lint fmt

@@ -31,6 +31,7 @@ done
 
 go run ./hack/conformance -check || complain "docs/conformance.md does not fit the tests"
 go run ./hack/events -check || complain "docs/events.md does not fit the catalogue"
+go run ./hack/text -check || complain "docs/text.md does not fit the rules"
 
 go tool -modfile="$PWD/hack/tools/go.mod" golangci-lint fmt --diff || complain "some files are not formatted: run make fmt"
 

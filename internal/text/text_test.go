@@ -14,14 +14,14 @@ const family = "👩\u200d👩\u200d👧\u200d👦"
 
 var _ = Describe("Sanitize", func() {
 	DescribeTable("each class of character", func(in, want string, replaced int) {
-		got, n := text.Sanitize(in)
+		got, report := text.Sanitize(in)
 		Expect(got).To(Equal(want))
-		Expect(n).To(Equal(replaced))
+		Expect(report.Total(text.Replaced)).To(Equal(replaced))
 		Expect(utf8.ValidString(got)).To(BeTrue())
 
-		again, n := text.Sanitize(got)
+		again, report := text.Sanitize(got)
 		Expect(again).To(Equal(got), "a fixed point")
-		Expect(n).To(BeZero(), "what was put in its place is not replaced once more")
+		Expect(report).To(BeZero(), "what was put in its place is not replaced once more")
 	},
 		Entry("plain text stays", "fix the login page, please", "fix the login page, please", 0),
 		Entry("leading blanks and empty lines stay: the frame stands before them", "\n  x", "\n  x", 0),
@@ -68,6 +68,8 @@ var _ = Describe("Sanitize", func() {
 		Entry("P04: trailing line ends", "do it\n\n\n", "do it", 0),
 		Entry("P04: trailing line ends of another system", "do it\r\n\r\n", "do it", 0),
 		Entry("P04: trailing blanks and tabs", "do it \t \n", "do it", 0),
+		Entry("P04: trailing blanks of other scripts", "do it\u00a0\u2003\u3000\u2800", "do it", 0),
+		Entry("P04: a joiner or a style on trailing blanks is none", "👩\u00a0\ufe0f\u200d\u2800", "👩", 0),
 		Entry("P28: nothing", "", "", 0),
 		Entry("P28: blanks alone", " \n\t", "", 0),
 		Entry("P29: empty only after it was sanitised", "\u200b\ufeff \u2060\n", "", 0),
@@ -75,70 +77,9 @@ var _ = Describe("Sanitize", func() {
 
 	It("P31: keeps a long text whole", func() {
 		long := strings.Repeat("0123456789abcdef 😀\n", 1<<16)
-		got, n := text.Sanitize(long)
-		Expect(got).To(Equal(strings.TrimSuffix(long, "\n")))
-		Expect(n).To(BeZero())
-	})
-})
-
-var _ = Describe("the frames", func() {
-	frames := map[string]func(actor, body string) string{
-		"OperatorFrame": func(actor, body string) string { return text.OperatorFrame("supervisor", actor, body) },
-		"PlainFrame":    func(actor, body string) string { return text.PlainFrame("GitHub", actor, body) },
-	}
-
-	It("are what the specification of a standing session's message says (9.4, C180)", func() {
-		Expect(text.OperatorFrame("supervisor", "alice", "look at #12\nnow")).To(Equal(
-			"Message from your operator (alice) to standing session `supervisor`:\n\nlook at #12\nnow"))
-		Expect(text.OperatorFrame("supervisor", "", "x")).To(Equal("Message from your operator (kubectl) to standing session `supervisor`:\n\nx"))
-		Expect(text.PlainFrame("GitHub", "octocat", "x")).To(Equal("Message (GitHub, octocat):\n\nx"))
-		Expect(text.PlainFrame("GitHub", "", "x")).To(Equal("Message (GitHub):\n\nx"))
-	})
-
-	for name, frame := range frames {
-		DescribeTable(name+": the first character is never the text's, so no text is a command", func(body string) {
-			Expect(frame("alice", body)).To(HavePrefix("Message "))
-			Expect(strings.SplitN(frame("alice", body), "\n", 3)[1:]).To(HaveExactElements(BeEmpty(), HavePrefix(body)))
-		},
-			Entry("a slash command", "/clear"), Entry("a shell escape", "!rm -rf ~"), Entry("P27: a memory note", "#1234 fails"),
-			Entry("P27: a person", "@reviewer please"), Entry("leaving", "exit"), Entry("P23: a flag", "--help"), Entry("P24: a separator", ";"),
-			Entry("a blank before the command", " /help"),
-		)
-
-		DescribeTable(name+": the end does not take the carriage return", func(body, end string) {
-			Expect(frame("alice", body)).To(HaveSuffix(end))
-			again, _ := text.Sanitize(frame("alice", body))
-			Expect(again).To(Equal(frame("alice", body)), "sanitising what is typed changes nothing")
-		},
-			Entry("a trailing backslash", `C:\`, `C:\ .`),
-			Entry("two of them", `a\\`, `a\\ .`),
-			Entry("a backslash alone", `\`, `\ .`),
-			Entry("P27: a file that is being completed", "look at @src/ma", "@src/ma ."),
-			Entry("a person at the end of a line", "thanks\n@bob", "@bob ."),
-			Entry("a command at the end", "then run /rev", "/rev ."),
-			Entry("a skill at the end", "use $lint", "$lint ."),
-			Entry("an address elsewhere", "@bob said so", "@bob said so"),
-			Entry("a link at the end", "see https://github.com/o/r/pull/1", "https://github.com/o/r/pull/1"),
-			Entry("P24: a semicolon at the end", `a\;`, `a\;`),
-		)
-
-		DescribeTable(name+": an actor cannot inject a line", func(actor, shown string) {
-			got := frame(actor, "body")
-			Expect(strings.Count(got, "\n")).To(Equal(2))
-			Expect(got).To(ContainSubstring(shown))
-			Expect(got).To(HaveSuffix(":\n\nbody"))
-		},
-			Entry("line feed", "eve\n\n/clear", "eve  /clear"),
-			Entry("carriage return", "eve\r!id", "eve !id"),
-			Entry("line separator", "eve\u2028!id", "eve !id"),
-			Entry("escape", "eve\x1b[201~", "eve\uFFFD[201~"),
-			Entry("bidirectional override", "eve\u202e", "eve\uFFFD"),
-		)
-	}
-
-	It("names somebody also for an actor of whom nothing is left", func() {
-		Expect(text.OperatorFrame("s", "\u200b \n", "x")).To(HavePrefix("Message from your operator (kubectl) to"))
-		Expect(text.PlainFrame("Slack", "\u200b", "x")).To(HavePrefix("Message (Slack):"))
+		got, report := text.Sanitize(long)
+		Expect(got == strings.TrimSuffix(long, "\n")).To(BeTrue())
+		Expect(report).To(BeZero())
 	})
 })
 
