@@ -70,6 +70,7 @@ var _ = Describe("Sanitize", func() {
 		Entry("P04: trailing blanks and tabs", "do it \t \n", "do it", 0),
 		Entry("P04: trailing blanks of other scripts", "do it\u00a0\u2003\u3000\u2800", "do it", 0),
 		Entry("P04: a joiner or a style on trailing blanks is none", "👩\u00a0\ufe0f\u200d\u2800", "👩", 0),
+		Entry("P04: nor is a joiner before one", "👩\u200d\u2800", "👩", 0),
 		Entry("P28: nothing", "", "", 0),
 		Entry("P28: blanks alone", " \n\t", "", 0),
 		Entry("P29: empty only after it was sanitised", "\u200b\ufeff \u2060\n", "", 0),
