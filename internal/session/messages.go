@@ -184,7 +184,7 @@ func (t *turn) deliver(ctx context.Context) (time.Duration, error) {
 func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool, wait time.Duration, err error) {
 	body, digest := t.typed(m)
 	if body == "" {
-		return true, 0, t.finish(ctx, m, api.OutcomeRefused, api.ReasonEmptyText, "nothing was left of the text after control characters and blanks were taken out")
+		return true, 0, t.finish(ctx, m, api.OutcomeRefused, api.ReasonEmptyText, "nothing is left of the text without blanks and without what is not typed (docs/text.md)")
 	}
 	if gone, err := t.begin(ctx, m); err != nil || gone {
 		return gone, 0, err
@@ -392,7 +392,11 @@ func (t *turn) begin(ctx context.Context, m *api.SessionMessage) (gone bool, err
 func (t *turn) notePasted(m *api.SessionMessage, digest string, at time.Time) {
 	m.Status.TextDigest, m.Status.ConversationID = digest, t.status.ConversationID
 	m.Status.DeliveredTime = new(metav1.NewMicroTime(at))
-	t.setMessage(m, api.ConditionDelivered, metav1.ConditionTrue, api.ReasonPasted, "the text was pasted into pane "+t.status.PaneID)
+	what := "the text was pasted into pane " + t.status.PaneID
+	if _, report := text.Sanitize(m.Spec.Text); report != (text.Report{}) {
+		what += "; " + report.String()
+	}
+	t.setMessage(m, api.ConditionDelivered, metav1.ConditionTrue, api.ReasonPasted, what)
 	if last := t.status.LastMessageAt; last == nil || at.Sub(last.Time) >= time.Minute {
 		t.status.LastMessageAt = new(metav1.NewTime(at.Truncate(time.Minute)))
 	}
@@ -448,6 +452,11 @@ func (t *turn) typed(m *api.SessionMessage) (string, string) {
 	switch {
 	case m.Spec.Source.Type == api.SourceBoot:
 		body = text.BootFrame(body)
+	case m.Spec.Source.Trust != "" && m.Spec.Source.Trust != api.TrustOperator:
+		src := m.Spec.Source
+		body = text.Envelope(text.Provenance{
+			Source: string(src.Type), Actor: src.Actor, URL: src.URL, Trust: src.Trust, Nonce: text.Nonce(string(m.UID)),
+		}, body)
 	case t.Object.SessionKind() == api.KindStandingSession:
 		body = text.OperatorFrame(t.Object.GetName(), m.Spec.Source.Actor, body)
 	default:
