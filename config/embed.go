@@ -4,7 +4,7 @@ package config
 
 import "embed"
 
-// Manifests are the CRDs, the roles and the samples.
+// Manifests are the CRDs, the roles, the admission policies and the samples.
 //
-//go:embed crd/bases/*.yaml rbac/*.yaml samples/*.yaml
+//go:embed crd/bases/*.yaml rbac/*.yaml policy/*.yaml samples/*.yaml
 var Manifests embed.FS

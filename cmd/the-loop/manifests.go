@@ -56,10 +56,10 @@ func manifests(pattern string) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// install applies the CRDs and the roles, and waits until every kind is served.
+// install applies the CRDs, the roles and the admission policies, and waits until every kind is served.
 func install(ctx context.Context, c client.Client) error {
 	var crds []string
-	for _, pattern := range []string{"crd/bases/*.yaml", "rbac/*.yaml"} {
+	for _, pattern := range []string{"crd/bases/*.yaml", "rbac/*.yaml", "policy/*.yaml"} {
 		objs, err := manifests(pattern)
 		if err != nil {
 			return err

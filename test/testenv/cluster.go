@@ -20,7 +20,7 @@ import (
 	"github.com/theloop-dev/the-loop/test/testenv/ground"
 )
 
-// StartCluster starts a control plane below dir, which has our kinds and roles, and
+// StartCluster starts a control plane below dir, which has our kinds, roles and policies, and
 // returns it with an administrator's client. It logs its requests for Requests, and
 // stops at the end of tb.
 func StartCluster(ctx context.Context, tb testing.TB, dir string) (*devcluster.Cluster, client.Client) {
@@ -39,10 +39,10 @@ func StartCluster(ctx context.Context, tb testing.TB, dir string) (*devcluster.C
 	config := filepath.Join(ground.Root(tb), "config")
 	_, err = envtest.InstallCRDs(cluster.Config(), envtest.CRDInstallOptions{Paths: []string{filepath.Join(config, "crd", "bases")}, ErrorIfPathMissing: true})
 	must(tb, err)
-	apply := exec.CommandContext(ctx, ground.Kubectl(tb), "apply", "-f", filepath.Join(config, "rbac"))
+	apply := exec.CommandContext(ctx, ground.Kubectl(tb), "apply", "-f", filepath.Join(config, "rbac"), "-f", filepath.Join(config, "policy"))
 	apply.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig())
 	if out, err := apply.CombinedOutput(); err != nil {
-		tb.Fatalf("applying the roles: %v\n%s", err, out)
+		tb.Fatalf("applying the roles and policies: %v\n%s", err, out)
 	}
 	s := runtime.NewScheme()
 	must(tb, api.AddToScheme(s))
