@@ -93,9 +93,10 @@ var _ = BeforeEach(func() {
 	SetDefaultEventuallyPollingInterval(5 * time.Millisecond)
 })
 
-// binaries are the tmux programs to test with: TMUX_BINARIES, or tmux on PATH.
+// binaries are the tmux programs to test with: those of TMUX_BINARIES, separated as on
+// PATH (or by commas or blanks), or tmux on PATH.
 func binaries() []string {
-	names := strings.FieldsFunc(os.Getenv("TMUX_BINARIES"), func(r rune) bool { return r == ',' || r == ' ' })
+	names := strings.FieldsFunc(os.Getenv("TMUX_BINARIES"), func(r rune) bool { return r == ':' || r == ',' || r == ' ' })
 	if len(names) == 0 {
 		names = []string{"tmux"}
 	}
