@@ -116,7 +116,8 @@ const (
 	// ReasonNoSeparateCheckout: the session of a pull request needs a checkout of its
 	// own. Set workspace.root of the class.
 	ReasonNoSeparateCheckout = "NoSeparateCheckout"
-	// ReasonPromptUnreadable: promptFile or promptFrom could not be read.
+	// ReasonPromptUnreadable: promptFile, promptFrom or a template of the SessionClass
+	// could not be read.
 	ReasonPromptUnreadable = "PromptUnreadable"
 	// ReasonInvalidSpec: the session cannot be started as written; the message says
 	// what is allowed.

@@ -51,6 +51,7 @@ trust: {enabled: true, scope: WorkspaceRoot, acceptBypassPermissions: Auto}
 plugins: {enabled: true}
 workspace: {strategy: Worktree, cloneProtocol: HTTPS, keepCheckoutOnClose: false, undoCleanupSeconds: 604800}
 sessionPerPullRequest: Never
+prompts: {spawn: {from: BuiltIn}, event: {from: BuiltIn}}
 interaction: WorkItem
 permissions: Ask
 announce: true

@@ -8,6 +8,7 @@ const (
 	binaryForm      = "harness.binary must be an absolute path, or a plain name to look up on PATH that does not start with '-'"
 	variableForm    = "an environment variable's name must match ^[A-Za-z_][A-Za-z0-9_]*$ and must not start with LOOP_"
 	marketplaceForm = "plugins.marketplaceRepo must be owner/repo, or empty"
+	promptForm      = "configMapKeyRef is required with from: ConfigMap, and allowed with no other"
 	rootForm        = "workspace.root must be an absolute path, or start with ~/"
 )
 
@@ -23,6 +24,7 @@ var _ = Describe("a SessionClass", func() {
 		yes("grace and probe of 0", `spec: {tmux: {harnessKillGraceSeconds: 0, resumeProbeSeconds: 0, retainedSecondsAfterClose: 0}}`),
 		yes("a marketplace", `spec: {plugins: {marketplaceRepo: octo/plug-ins.x}}`),
 		yes("no marketplace", `spec: {plugins: {marketplaceRepo: ""}}`),
+		yes("templates for prompts", `spec: {prompts: {spawn: {from: ConfigMap, configMapKeyRef: {namespace: platform, name: prompts, key: spawn}}, event: {from: None}}}`),
 		yes("a root below the home directory", `spec: {workspace: {root: "~/work"}}`),
 	)
 
@@ -55,6 +57,11 @@ var _ = Describe("a SessionClass", func() {
 		no("a variable without a name", `spec: {harness: {env: [{name: ""}]}}`, variableForm),
 		no("a variable twice", `spec: {harness: {env: [{name: A}, {name: A}]}}`, "spec.harness.env[1]: Duplicate value"),
 		no("a value with a NUL character", `spec: {harness: {env: [{name: A, value: "\0"}]}}`, "an environment variable's value must not contain a NUL character"),
+
+		no("a template from a ConfigMap that is not named", `spec: {prompts: {spawn: {from: ConfigMap}}}`, promptForm),
+		no("a template's ConfigMap without saying that it is from there", `spec: {prompts: {event: {configMapKeyRef: {namespace: a, name: b, key: c}}}}`, promptForm),
+		no("a template's ConfigMap without a namespace", `spec: {prompts: {spawn: {from: ConfigMap, configMapKeyRef: {name: b, key: c}}}}`, "configMapKeyRef.namespace: Required value"),
+		no("a template from elsewhere", `spec: {prompts: {spawn: {from: Web}}}`, `"BuiltIn", "ConfigMap", "None"`),
 
 		no("a model that starts with a dash", `spec: {models: [opus, "-x"]}`, "spec.models[1]", modelPattern),
 		no("an empty model", `spec: {models: [""]}`, "spec.models[0]", modelPattern),

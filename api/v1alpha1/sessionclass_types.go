@@ -67,21 +67,31 @@ type SessionClassSpec struct {
 	// +kubebuilder:default={}
 	Workspace WorkspacePolicy `json:"workspace,omitempty"`
 
-	// sessionPerPullRequest gives pull requests a session of their own: Never,
-	// only when they are in another repository than the work item, or Always.
-	// Not acted upon yet.
+	// sessionPerPullRequest says which pull requests of a work item get a session
+	// of their own: none, only those in another repository than the work item, or
+	// all. It is read by who creates WorkItemSessions from the events of pull
+	// requests, which is the GitHub ingress; this version has none. No session that
+	// exists is ended by it, and one that a person creates with spec.pullRequest is
+	// hosted whatever it says.
 	// +optional
 	// +kubebuilder:validation:Enum=Never;CrossRepository;Always
 	// +kubebuilder:default=Never
 	SessionPerPullRequest string `json:"sessionPerPullRequest,omitempty"`
 
-	// interaction is where the agent asks its questions: on the work item, or in
-	// its own terminal.
-	// Not acted upon yet.
+	// interaction is where the agent of a work item asks its questions: WorkItem
+	// on the work item, CLI in its own terminal. It decides what the agent is told
+	// about that, and WorkItem takes Claude Code the tool with which it would ask
+	// in the terminal, unless harness.args say themselves which tools it may not
+	// use. It counts from the next start on.
 	// +optional
 	// +kubebuilder:validation:Enum=WorkItem;CLI
 	// +kubebuilder:default=WorkItem
 	Interaction string `json:"interaction,omitempty"`
+
+	// prompts are what sessions of work items are told.
+	// +optional
+	// +kubebuilder:default={}
+	Prompts PromptTemplates `json:"prompts,omitempty"`
 
 	// permissions answers the harness's permission dialogs: Ask leaves them to a
 	// person at the terminal, Deny and Allow answer them all.
@@ -91,8 +101,9 @@ type SessionClassSpec struct {
 	Permissions string `json:"permissions,omitempty"`
 
 	// announce posts the attach command on the work item when its session is first
-	// started. Default true.
-	// Not acted upon yet.
+	// started. Default true. It is read by who may write on work items, which is
+	// the controller with access to GitHub; this version has none, so nothing is
+	// posted. status.attachCommand and the event SessionSpawned say the same.
 	// +optional
 	// +kubebuilder:default=true
 	Announce *bool `json:"announce,omitempty"`
@@ -175,6 +186,75 @@ type CustomHarness struct {
 	// +kubebuilder:validation:items:MaxLength=4096
 	// +kubebuilder:validation:items:XValidation:rule=`self.matches(r'^[^\x00]*$')`,message="an argument must not contain a NUL character"
 	ResumeArgs []string `json:"resumeArgs,omitempty"`
+}
+
+// PromptTemplates are what sessions of work items are told. Standing sessions
+// have a directive of their own, which no class changes.
+type PromptTemplates struct {
+	// spawn is the first message of a fresh conversation about a work item. With
+	// None it is the item's own spec.prompt, as it is; an item without one is then
+	// told nothing. The session of a pull request is told its own spec.prompt, as
+	// it is: an event starts it, which is a message of its own.
+	// +optional
+	// +kubebuilder:default={}
+	Spawn PromptTemplate `json:"spawn,omitempty"`
+	// event is how an event of the work item is put to its session. It is read by
+	// who makes a SessionMessage of the event, such as the GitHub ingress; what
+	// people say is not put into it. With None a message has the excerpt of the
+	// event alone.
+	// +optional
+	// +kubebuilder:default={}
+	Event PromptTemplate `json:"event,omitempty"`
+}
+
+// PromptTemplate is one text with placeholders. $work_item, $event, $action,
+// $repository, $delivery_id, $payload_excerpt, $interaction_directive,
+// $graph_context and, in a spawn prompt, $task (the item's spec.prompt) are
+// replaced, also written as ${work_item}; $$ is a dollar sign, and unknown
+// names stay. A text without $interaction_directive gets the directive at its
+// end, one without $task the task behind that.
+//
+// A template is a reference and not a text in the class. It is prose of many
+// lines that other people write, review and release than those who may change
+// how harnesses are started, and classes share it; as with parametersRef of a
+// GatewayClass, a class, which has no namespace, names that of what it refers
+// to. It is read at each use, so a changed ConfigMap counts from then on.
+// Whoever may write it speaks to the sessions of the class.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.from) && self.from == 'ConfigMap') == has(self.configMapKeyRef)",message="configMapKeyRef is required with from: ConfigMap, and allowed with no other"
+type PromptTemplate struct {
+	// from is where the template is: BuiltIn is the-loop's own text, ConfigMap is
+	// configMapKeyRef, None is no text around what is to be said.
+	// +optional
+	// +kubebuilder:validation:Enum=BuiltIn;ConfigMap;None
+	// +kubebuilder:default=BuiltIn
+	From PromptTemplateSource `json:"from,omitempty"`
+	// configMapKeyRef is one key of a ConfigMap, with a text of at most 65536
+	// bytes.
+	// +optional
+	ConfigMapKeyRef *NamespacedConfigMapKey `json:"configMapKeyRef,omitempty"`
+}
+
+// PromptTemplateSource is where a template is.
+type PromptTemplateSource string
+
+// Places of a template.
+const (
+	PromptBuiltIn   PromptTemplateSource = "BuiltIn"
+	PromptConfigMap PromptTemplateSource = "ConfigMap"
+	PromptNone      PromptTemplateSource = "None"
+)
+
+// NamespacedConfigMapKey is one key of one ConfigMap, for what has no namespace
+// itself.
+type NamespacedConfigMapKey struct {
+	// namespace of the ConfigMap.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+
+	ConfigMapKey `json:",inline"`
 }
 
 // TmuxPolicy is what becomes of the terminal session when its harness ends.

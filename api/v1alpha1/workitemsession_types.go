@@ -106,7 +106,10 @@ type WorkItemSessionSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	Effort string `json:"effort,omitempty"`
 
-	// prompt is typed into a fresh conversation. At most 65536 bytes.
+	// prompt is what this session is to do, in the words of whoever created it. It
+	// becomes a part of the first message of a fresh conversation, as prompts.spawn
+	// of the SessionClass says. Omitted: the work item itself is the task. At most
+	// 65536 bytes.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536

@@ -83,9 +83,9 @@ func (s *store) EnsureMessage(ctx context.Context, m *api.SessionMessage) error 
 }
 
 // ConfigMapKey implements session.Store.
-func (s *store) ConfigMapKey(ctx context.Context, ref api.ConfigMapKey) (string, error) {
+func (s *store) ConfigMapKey(ctx context.Context, ref api.NamespacedConfigMapKey) (string, error) {
 	cm := &corev1.ConfigMap{}
-	key := client.ObjectKey{Namespace: s.obj.GetNamespace(), Name: ref.Name}
+	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
 	if err := s.reader.Get(ctx, key, cm); err != nil {
 		return "", fmt.Errorf("ConfigMap %s: %w", key, err)
 	}

@@ -3,6 +3,7 @@ package harness
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -40,7 +41,7 @@ var claudeEfforts = []string{"low", "medium", "high", "xhigh", "max"}
 
 // Command builds
 //
-//	claude --session-id ID | --resume ID, operator's arguments, --model, --effort, --settings HOOKS
+//	claude --session-id ID | --resume ID, operator's arguments, --model, --effort, --disallowedTools, --settings HOOKS
 //
 // The conversation id must be a UUID: a start with anything else fails, and a
 // resume with anything else opens a picker that waits for a person.
@@ -74,6 +75,11 @@ func (claude) Command(opts LaunchOptions) (Command, error) {
 	if opts.Effort != "" {
 		argv = append(argv, "--effort", opts.Effort)
 	}
+	if opts.NoQuestions && !slices.ContainsFunc(args, disallowsTools) {
+		// The menu of this tool blocks the pane. One token: the flag takes every word that
+		// follows it for a tool, a prompt too.
+		argv = append(argv, "--disallowedTools=AskUserQuestion")
+	}
 	argv = append(argv, "--settings", settings)
 	if err := checkArgv(argv); err != nil {
 		return Command{}, err
@@ -81,6 +87,13 @@ func (claude) Command(opts LaunchOptions) (Command, error) {
 	// The vendor's switch against self-updates: an update of running sessions shows a
 	// dialog at the next start and removes the binary under the others.
 	return Command{Argv: argv, Env: []string{"DISABLE_AUTOUPDATER=1"}}, nil
+}
+
+// disallowsTools reports whether an operator's argument says which tools the harness may
+// not use: what it says counts, then.
+func disallowsTools(arg string) bool {
+	flag, _, _ := strings.Cut(arg, "=")
+	return flag == "--disallowedTools" || flag == "--disallowed-tools"
 }
 
 // claudeForbidden are arguments that would undo what this adapter decides.

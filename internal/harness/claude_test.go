@@ -46,6 +46,17 @@ var _ = Describe("claude's command line", func() {
 		Entry("arguments, then model, then effort", func(o *LaunchOptions) {
 			o.Args, o.Model, o.Effort = []string{"--permission-mode", "plan", "--disallowedTools=AskUserQuestion"}, "opus[1m]", "high"
 		}, "/opt/claude", "--session-id", conversation, "--permission-mode", "plan", "--disallowedTools=AskUserQuestion", "--model", "opus[1m]", "--effort", "high"),
+		Entry("without the tool that asks at the terminal, as one word, so that it takes no other for a tool", func(o *LaunchOptions) {
+			o.NoQuestions, o.Model = true, "haiku"
+		}, "/opt/claude", "--session-id", conversation, "--model", "haiku", "--disallowedTools=AskUserQuestion"),
+		Entry("without that tool at a resume, too", func(o *LaunchOptions) { o.NoQuestions, o.Resume = true, true },
+			"/opt/claude", "--resume", conversation, "--disallowedTools=AskUserQuestion"),
+		Entry("an operator who says which tools it may not use has the last word", func(o *LaunchOptions) {
+			o.NoQuestions, o.Args = true, []string{"--disallowedTools=Bash"}
+		}, "/opt/claude", "--session-id", conversation, "--disallowedTools=Bash"),
+		Entry("also in the other form of the flag", func(o *LaunchOptions) {
+			o.NoQuestions, o.Args = true, []string{"--disallowed-tools", "Bash", "Edit"}
+		}, "/opt/claude", "--session-id", conversation, "--disallowed-tools", "Bash", "Edit"),
 		Entry("an operator's own model stays where it is", func(o *LaunchOptions) { o.Args = []string{"--model", "haiku"} },
 			"/opt/claude", "--session-id", conversation, "--model", "haiku"),
 		Entry("a value that looks like a forbidden flag is a value", func(o *LaunchOptions) { o.Args = []string{"--append-system-prompt", "-p", "--add-dir", "a", "b"} },

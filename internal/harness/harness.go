@@ -32,6 +32,9 @@ type LaunchOptions struct {
 	// Permissions answers the harness's permission dialogs: PermissionsAsk leaves them to
 	// a person.
 	Permissions Permissions
+	// NoQuestions: nobody sits at the terminal to answer a question, so the harness is not
+	// given a tool that asks one there, where it has such a tool.
+	NoQuestions bool
 	// PromptFile is a 0600 file with the boot prompt; set only for adapters without
 	// evidence, which must take it as an argument.
 	PromptFile string

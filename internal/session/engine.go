@@ -52,8 +52,8 @@ type Store interface {
 	LiveMessage(ctx context.Context, m *api.SessionMessage) (*api.SessionMessage, error)
 	// EnsureMessage creates a message unless it exists.
 	EnsureMessage(ctx context.Context, m *api.SessionMessage) error
-	// ConfigMapKey reads one key in the session's namespace.
-	ConfigMapKey(ctx context.Context, ref api.ConfigMapKey) (string, error)
+	// ConfigMapKey reads one key of a ConfigMap.
+	ConfigMapKey(ctx context.Context, ref api.NamespacedConfigMapKey) (string, error)
 	// Release lets the object go: its finalizer is removed.
 	// It is an error that satisfies apierrors.IsNotFound when it was let go before.
 	Release(ctx context.Context) error
@@ -465,7 +465,7 @@ func (t *turn) launchOptions(conversation string, resume bool) harness.LaunchOpt
 	l := t.launch
 	return harness.LaunchOptions{
 		Binary: l.binary, Dir: l.dir, Args: l.args, Model: l.model, Effort: l.effort, ConversationID: conversation, Resume: resume,
-		Permissions: t.permissions(), Custom: l.custom, Trust: t.trusts(), FileDir: t.sessionDir(t.Object.GetUID()),
+		Permissions: t.permissions(), NoQuestions: asksOnWorkItem(t.Object, t.Class), Custom: l.custom, Trust: t.trusts(), FileDir: t.sessionDir(t.Object.GetUID()),
 	}
 }
 

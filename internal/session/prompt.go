@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/internal/prompt"
 )
 
 // maxText is the longest text of a message, in bytes.
@@ -19,7 +20,7 @@ const maxPromptFile = 256 << 10
 func (e *Engine) bootText(ctx context.Context, s *Subject, terminal string) (string, error) {
 	switch obj := s.Object.(type) {
 	case *api.WorkItemSession:
-		return obj.Spec.Prompt, nil
+		return e.spawnText(ctx, s, obj)
 	case *api.StandingSession:
 		brief, err := e.brief(ctx, s, obj)
 		if err != nil {
@@ -35,6 +36,53 @@ func (e *Engine) bootText(ctx context.Context, s *Subject, terminal string) (str
 		return text, nil
 	}
 	return "", nil
+}
+
+// maxTemplate bounds a template, in bytes.
+const maxTemplate = 64 << 10
+
+// spawnText is the first message about a work item. The session of a pull request is
+// started by an event, which is put to it as a message.
+func (e *Engine) spawnText(ctx context.Context, s *Subject, obj *api.WorkItemSession) (string, error) {
+	if s.Class == nil || s.Class.Spec.Prompts.Spawn.From == api.PromptNone || obj.Spec.PullRequest != nil {
+		return obj.Spec.Prompt, nil
+	}
+	template, err := readTemplate(ctx, s.Store, s.Class.Spec.Prompts.Spawn)
+	if err != nil {
+		return "", fmt.Errorf("spec.prompts.spawn of SessionClass %s: %w", s.Class.Name, err)
+	}
+	item := obj.Spec.WorkItem
+	text := prompt.Spawn(template, prompt.Vars{
+		WorkItem: RefOf(obj).String(), Repository: item.Owner + "/" + item.Repo, Task: strings.TrimSpace(obj.Spec.Prompt),
+		Interaction: prompt.Interaction(s.Class.Spec.Interaction),
+	})
+	if len(text) > maxText {
+		return "", fmt.Errorf("spec.prompts.spawn of SessionClass %s makes a first message of %d bytes: at most %d can be typed", s.Class.Name, len(text), maxText)
+	}
+	return text, nil
+}
+
+// readTemplate is the text of a template, "" for the built-in one.
+func readTemplate(ctx context.Context, store Store, t api.PromptTemplate) (string, error) {
+	if t.ConfigMapKeyRef == nil {
+		return "", nil
+	}
+	text, err := store.ConfigMapKey(ctx, *t.ConfigMapKeyRef)
+	switch ref := t.ConfigMapKeyRef; {
+	case err != nil:
+		return "", err
+	case len(text) > maxTemplate:
+		return "", fmt.Errorf("key %q of ConfigMap %s/%s has %d bytes: a template has at most %d", ref.Key, ref.Namespace, ref.Name, len(text), maxTemplate)
+	case strings.TrimSpace(text) == "":
+		return "", fmt.Errorf("key %q of ConfigMap %s/%s is empty: write a template into it, or set from: BuiltIn or None", ref.Key, ref.Namespace, ref.Name)
+	}
+	return text, nil
+}
+
+// asksOnWorkItem reports whether an agent is to ask its questions on its work item, because
+// nobody sits at its terminal.
+func asksOnWorkItem(obj api.HostedSession, class *api.SessionClass) bool {
+	return obj.SessionKind() == api.KindWorkItemSession && class != nil && class.Spec.Interaction != string(prompt.CLI)
 }
 
 func (e *Engine) brief(ctx context.Context, s *Subject, obj *api.StandingSession) (string, error) {
@@ -57,7 +105,7 @@ func (e *Engine) brief(ctx context.Context, s *Subject, obj *api.StandingSession
 		}
 		return strings.TrimSpace(string(data)), nil
 	case obj.Spec.PromptFrom != nil:
-		text, err := s.Store.ConfigMapKey(ctx, obj.Spec.PromptFrom.ConfigMapKeyRef)
+		text, err := s.Store.ConfigMapKey(ctx, api.NamespacedConfigMapKey{Namespace: obj.Namespace, ConfigMapKey: obj.Spec.PromptFrom.ConfigMapKeyRef})
 		if err != nil {
 			return "", fmt.Errorf("spec.promptFrom: %w", err)
 		}

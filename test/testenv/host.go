@@ -82,6 +82,8 @@ func (h *Host) DemoClass(behaviour ...string) api.SessionClassSpec {
 		}},
 		// The operator's own configuration is not a test's to write.
 		Trust: api.TrustPolicy{Enabled: new(false)},
+		// What a test does not say is not said.
+		Prompts: api.PromptTemplates{Spawn: api.PromptTemplate{From: api.PromptNone}},
 	}
 }
 
