@@ -88,6 +88,10 @@ const (
 	ReasonGated = "Gated"
 	// ReasonPaused: the annotation theloop.dev/paused is set: remove it to go on.
 	ReasonPaused = "Paused"
+	// ReasonHostDraining: spec.scheduling of the SessionHost is Draining. The session was
+	// ended there, with its conversation kept, and goes on by itself when that is Enabled
+	// again. One that is to go on elsewhere is deleted and created again.
+	ReasonHostDraining = "HostDraining"
 	// ReasonOccupied: a live terminal session that is not ours holds the name. The
 	// message gives the commands to look at it and to end it.
 	ReasonOccupied = "SessionOccupied"

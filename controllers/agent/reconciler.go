@@ -83,13 +83,11 @@ func (r *sessionReconciler) subject(ctx context.Context, obj kinds.Session) (*se
 	if s.Class, s.ClassProblem, err = classNamed(ctx, r.client, obj.Placement().ClassName); err != nil {
 		return nil, nil, err
 	}
-	if session.Chooses(obj) {
-		host := &api.SessionHost{}
-		if err := r.client.Get(ctx, client.ObjectKey{Name: r.hostName}, host); client.IgnoreNotFound(err) != nil {
-			return nil, nil, err
-		}
-		s.Verdicts = host.Status.Models
+	host := &api.SessionHost{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: r.hostName}, host); client.IgnoreNotFound(err) != nil {
+		return nil, nil, err
 	}
+	s.Verdicts, s.Draining = host.Status.Models, host.Spec.Scheduling == api.HostSchedulingDraining
 	var list api.SessionMessageList
 	key := messageKey(obj.SessionKind(), obj.GetName())
 	if err := r.client.List(ctx, &list, client.InNamespace(obj.GetNamespace()), client.MatchingFields{pendingIndex: key}); err != nil {

@@ -125,7 +125,8 @@ func setupKind(mgr ctrl.Manager, engine *session.Engine, hostName string, k kind
 	err := ctrl.NewControllerManagedBy(mgr).Named("agent-"+name).
 		For(k.New(), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deleting{}))).
 		Watches(&api.SessionMessage{}, handler.EnqueueRequestsFromMapFunc(r.ofMessage(k.Name)), builder.WithPredicates(pending{})).
-		Watches(&api.SessionClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass(k)), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		Watches(&api.SessionHost{}, handler.EnqueueRequestsFromMapFunc(r.all(k)), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&api.SessionClass{}, handler.EnqueueRequestsFromMapFunc(r.all(k)), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		WatchesRawSource(source.Channel(hinted, &handler.EnqueueRequestForObject{}, source.WithBufferSize[client.Object, reconcile.Request](1024))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: apply.RateLimiter()}).
 		Complete(r)
@@ -174,7 +175,8 @@ func (r *sessionReconciler) ofMessage(kind string) handler.MapFunc {
 	}
 }
 
-func (r *sessionReconciler) ofClass(k kinds.Kind) handler.MapFunc {
+// all are the sessions of this host: what their host or a class says may concern each.
+func (r *sessionReconciler) all(k kinds.Kind) handler.MapFunc {
 	return func(ctx context.Context, _ client.Object) []reconcile.Request {
 		var out []reconcile.Request
 		_ = k.Each(ctx, r.client, func(o kinds.Session) {

@@ -235,7 +235,7 @@ func (e *Engine) PruneUndo() error {
 // root is nothing. A cleanup and a deletion look also for what no record tells of.
 func (t *turn) removalOf(desired Desired) (root string) {
 	w, ok := t.Object.(*api.WorkItemSession)
-	if !ok || w.Spec.Conversation != nil || desired == DesiredRunning {
+	if !ok || w.Spec.Conversation != nil || desired == DesiredRunning || desired == DesiredParked {
 		return ""
 	}
 	// A class that cannot be found may have said that it is kept.

@@ -15,9 +15,11 @@ import (
 // Desired is what the session should be.
 type Desired string
 
-// Desired states. Deleted is an object with a deletion timestamp.
+// Desired states. Parked is a session that is to run, on a host that is being drained;
+// Deleted is an object with a deletion timestamp.
 const (
 	DesiredRunning   Desired = "Running"
+	DesiredParked    Desired = "Parked"
 	DesiredStopped   Desired = "Stopped"
 	DesiredCleanedUp Desired = "CleanedUp"
 	DesiredDeleted   Desired = "Deleted"
@@ -255,8 +257,11 @@ func Decide(in Input) Plan {
 		return in.stop()
 	case DesiredCleanedUp:
 		return in.cleanUp()
-	case DesiredRunning:
+	case DesiredRunning, DesiredParked:
 		p := in.run()
+		if in.Desired == DesiredParked {
+			p = in.park()
+		}
 		if in.Delivery == api.DeliveryPolicyDrop {
 			p.Messages = MessagesDrop
 		}

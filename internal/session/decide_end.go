@@ -45,6 +45,30 @@ func (in Input) stop() Plan {
 	return in.closed("the terminal session of this name is not ours and is left alone: " + in.HolderDetail)
 }
 
+// park ends the harness of a session that is to run, for as long as its host is being
+// drained. That it was asked to end stays on record, and is the reason to start it again
+// afterwards: what had ended by itself before is not started by that. Everything else is
+// kept: the conversation, the terminal to be read, the checkout, the messages.
+func (in Input) park() Plan {
+	switch in.Holder {
+	case HolderLiveOurs:
+		if in.StopRequested.IsZero() && (in.Unrecorded || in.Closed) {
+			return in.act(ActionAdopt, api.ReasonStopping, "a live session of ours is taken into the record to be parked")
+		}
+		return in.terminate("the harness is being ended, because the host is being drained")
+	case HolderDeadOurs:
+		if !in.Swept {
+			return in.act(ActionSweep, api.ReasonStopping, "ending what the harness left behind")
+		}
+	case HolderAbsent:
+		if in.sweepDue() {
+			return in.act(ActionSweep, api.ReasonStopping, "ending what the harness left behind")
+		}
+	}
+	return in.wait(api.ReasonHostDraining, "spec.scheduling of the session's SessionHost is Draining, so nothing runs there: the session goes on by itself, "+
+		"with its conversation and the messages that wait, when that is Enabled again", 0)
+}
+
 // retained reports whether a terminal session that nobody needs any more is kept.
 func (in Input) retained() bool {
 	return in.KeepSession && (!in.Closed || in.RetainUntil.IsZero() || until(in.Now, in.RetainUntil) > 0)

@@ -54,6 +54,9 @@ var startsSomething = does(session.ActionSpawn, session.ActionClear, session.Act
 
 func running(in *input) bool { return in.Desired == session.DesiredRunning }
 
+// parked reports that a session is to run on a host that is being drained.
+func parked(in *input) bool { return in.Desired == session.DesiredParked }
+
 // wantedAnew reports whether somebody asked for a start: it does not depend on the
 // restart policy then.
 func wantedAnew(in *input) bool {
@@ -167,6 +170,19 @@ var safety = []invariant{
 			return running(in) && in.Obstacle != nil && p.Action == session.ActionTerminate && !jumped(in)
 		},
 		func(*input, *plan) bool { return false }),
+	must("K18: nothing is started on a host that is being drained", func(in *input, _ *plan) bool { return parked(in) },
+		func(in *input, p *plan) bool {
+			return !does(session.ActionSpawn, session.ActionClear, session.ActionPrepareCheckout, session.ActionDeliver)(in, p)
+		}),
+	must("K18: nothing is given up for a drain: not the object, its record, its terminal, its checkout, its messages",
+		func(in *input, _ *plan) bool { return parked(in) },
+		func(in *input, p *plan) bool {
+			return p.Messages != session.MessagesRefuse && !does(session.ActionClose, session.ActionCleanUp, session.ActionRelease, session.ActionRemoveCheckout, session.ActionKillSession)(in, p)
+		}),
+	must("K21: what runs on a host that is being drained is ended, whatever it does, after its grace at the latest",
+		func(in *input, _ *plan) bool {
+			return parked(in) && in.Holder == session.HolderLiveOurs && !in.Paused && !in.StopRequested.IsZero() && !waiting(in.StopRequested.Add(in.Grace)) && !jumped(in)
+		}, does(session.ActionKill)),
 	must("a draft is not ended by changed arguments",
 		func(in *input, p *plan) bool {
 			return running(in) && in.Draft && !in.RestartRequested && p.Action == session.ActionTerminate && !jumped(in)
@@ -263,13 +279,17 @@ var messages = []invariant{
 				!(in.Tidy && in.Holder == session.HolderDeadOurs)
 		}, func(_ *input, p *plan) bool { return p.Messages == session.MessagesRefuse }),
 	must("messages are dropped by the policy alone, and always",
-		func(in *input, _ *plan) bool { return running(in) && !in.Paused && in.Holder != session.HolderUnknown },
+		func(in *input, _ *plan) bool {
+			return (running(in) || parked(in)) && !in.Paused && in.Holder != session.HolderUnknown
+		},
 		func(in *input, p *plan) bool {
 			return (p.Messages == session.MessagesDrop) == (in.Delivery == api.DeliveryPolicyDrop)
 		}),
 	must("messages are not dropped otherwise",
 		func(in *input, p *plan) bool { return p.Messages == session.MessagesDrop },
-		func(in *input, _ *plan) bool { return running(in) && !in.Paused && in.Holder != session.HolderUnknown }),
+		func(in *input, _ *plan) bool {
+			return (running(in) || parked(in)) && !in.Paused && in.Holder != session.HolderUnknown
+		}),
 	must("what becomes of messages is always said", always,
 		func(_ *input, p *plan) bool {
 			switch p.Messages {
@@ -318,7 +338,7 @@ var ending = []invariant{
 		func(in *input, _ *plan) bool { return in.Desired == session.DesiredStopped && !in.Closed }),
 	must("only what lives and is not known, or is wanted again, is taken into the record", does(session.ActionAdopt),
 		func(in *input, _ *plan) bool {
-			return in.Holder == session.HolderLiveOurs && (in.Unrecorded || running(in) && in.Closed)
+			return in.Holder == session.HolderLiveOurs && (in.Unrecorded || (running(in) || parked(in)) && in.Closed)
 		}),
 	must("what is not in the record is not ended: without its stamp it could not be", does(session.ActionTerminate),
 		func(in *input, _ *plan) bool { return !in.Unrecorded || jumped(in) }),

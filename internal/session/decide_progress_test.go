@@ -154,6 +154,12 @@ func (s state) atRest(p plan) string {
 			return ""
 		}
 		return "a deleted object is not let go"
+	case session.DesiredParked:
+		if live || in.Holder == session.HolderDeadOurs && !in.Swept || in.Holder == session.HolderAbsent && (in.Started || in.Intended) && !in.Swept ||
+			in.MessageDue && in.Delivery == api.DeliveryPolicyDrop || p.Reason != api.ReasonHostDraining {
+			return "it is not parked"
+		}
+		return ""
 	case session.DesiredStopped:
 		if !in.Closed || in.MessageDue || live && (in.KillHarness || !retained(&in)) || in.Holder == session.HolderDeadOurs && !retained(&in) ||
 			in.RemoveCheckout && in.RemovalProblem == "" && !live && in.Holder != session.HolderShared {

@@ -58,7 +58,7 @@ var (
 	now   = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
 	grace = 5 * time.Second
 
-	desires = []session.Desired{session.DesiredRunning, session.DesiredStopped, session.DesiredCleanedUp, session.DesiredDeleted, "Levitating"}
+	desires = []session.Desired{session.DesiredRunning, session.DesiredStopped, session.DesiredCleanedUp, session.DesiredDeleted, session.DesiredParked, "Levitating"}
 	holders = []session.Holder{
 		session.HolderAbsent, session.HolderUnknown, session.HolderLiveOurs, session.HolderShared, session.HolderDeadOurs,
 		session.HolderLiveOther, session.HolderDeadOther, session.HolderLiveForeign, session.HolderDeadForeign,
@@ -90,7 +90,7 @@ const (
 const notRemovable = 2
 
 var dimensions = [dCount]dimension{
-	dDesired: {"desired", 5}, dHolder: {"holder", 9}, dPaused: {"paused", 2}, dGates: {"gates", 2}, dDelivery: {"delivery", 3},
+	dDesired: {"desired", 6}, dHolder: {"holder", 9}, dPaused: {"paused", 2}, dGates: {"gates", 2}, dDelivery: {"delivery", 3},
 	dRestart: {"restart", 3}, dRestartRequested: {"restartRequested", 2}, dObstacle: {"obstacle", 2}, dKeepSession: {"keepSession", 2},
 	dKillHarness: {"killHarness", 2}, dCanResume: {"canResume", 2}, dStarted: {"started", 2}, dRegistered: {"registered", 2},
 	dIntended: {"intended", 3}, dUnrecorded: {"unrecorded", 2}, dClosed: {"closed", 2}, dAsked: {"stopRequested", 2}, dGrace: {"grace", 4},
@@ -191,7 +191,7 @@ func only(h ...session.Holder) []session.Holder { return h }
 var spaces = []space{
 	{name: "paused", desired: desires, holders: holders, fixed: map[int]uint8{dPaused: 1}, repeats: 500},
 	{name: "tmux unknown", desired: desires, holders: only(session.HolderUnknown), repeats: 2000},
-	{name: "a state of a newer version", desired: desires[4:], holders: holders, repeats: 200},
+	{name: "a state of a newer version", desired: desires[5:], holders: holders, repeats: 200},
 	{name: "stopped or deleted", desired: []session.Desired{session.DesiredStopped, session.DesiredDeleted}, holders: holders, quiet: []int{dEndpointsLeft},
 		varies: []int{dKeepSession, dKillHarness, dAsked, dGrace, dStarted, dIntended, dSwept, dClosed, dUnrecorded, dRetain, dRemove}, repeats: 2},
 	{name: "stopped, whatever its endpoints do", desired: []session.Desired{session.DesiredStopped}, holders: holders,
@@ -199,6 +199,8 @@ var spaces = []space{
 		quiet: []int{dIntended, dUnrecorded, dRetain, dRemove}},
 	{name: "deleted, and its endpoints are not", desired: []session.Desired{session.DesiredDeleted}, holders: holders,
 		fixed: map[int]uint8{dEndpointsLeft: 1}, repeats: 2000},
+	{name: "parked", desired: []session.Desired{session.DesiredParked}, holders: holders,
+		varies: []int{dAsked, dGrace, dStarted, dIntended, dSwept, dClosed, dUnrecorded, dDelivery, dMessageDue}, repeats: 3},
 	{name: "cleaned up", desired: []session.Desired{session.DesiredCleanedUp}, holders: holders,
 		varies: []int{dAsked, dGrace, dStarted, dIntended, dSwept, dClosed, dEndpointsLeft, dUnrecorded, dForce, dRemove}, repeats: 3},
 	{name: "running and live", desired: desires[:1], holders: only(session.HolderLiveOurs),

@@ -81,8 +81,10 @@ type Subject struct {
 	// SharesCheckout: another object of this host that is wanted Running serves the same
 	// work item, and so works in the same checkout.
 	SharesCheckout bool
-	Store          Store
-	Log            logr.Logger
+	// Draining: the host is being drained, so nothing is to run on it.
+	Draining bool
+	Store    Store
+	Log      logr.Logger
 
 	// news waits to be told until the status is written.
 	news []news
@@ -357,7 +359,11 @@ func (t *turn) desired() Desired {
 	if t.Object.GetDeletionTimestamp() != nil {
 		return DesiredDeleted
 	}
-	return Desired(t.Object.WantedState())
+	want := Desired(t.Object.WantedState())
+	if want == DesiredRunning && t.Draining {
+		return DesiredParked
+	}
+	return want
 }
 
 // removalRetry is how long a checkout that could not be removed is left before it is tried
