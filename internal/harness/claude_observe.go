@@ -33,8 +33,10 @@ func (claude) Observe(s State, n hook.Note) State {
 		return s.activity(ActivityBusy, n.Time, "")
 	case "Notification":
 		return claudeNotified(s, n)
-	case "Stop", "StopFailure":
-		return s.activity(ActivityIdle, n.Time, "")
+	case "Stop":
+		return s.accepted().activity(ActivityIdle, n.Time, "")
+	case "StopFailure":
+		return claudeFailed(s, n).activity(ActivityIdle, n.Time, "")
 	case "SessionEnd":
 		switch n.Reason {
 		case "clear", "resume": // another conversation follows in the same process
@@ -102,6 +104,10 @@ func claudeNotified(s State, n hook.Note) State {
 		return s.activity(ActivityAwaitingInput, n.Time, waitingForPermission)
 	case "idle_prompt": // a minute after the last turn
 		return s.activity(ActivityIdle, n.Time, "")
+	case "quota_auto_resume_fired": // the limit has been reset, and claude goes on by itself
+		s.Limited = Refusal{}
+	case "auth_success": // declared by the program, not seen
+		s.LoginRefused = Refusal{}
 	}
 	return s
 }

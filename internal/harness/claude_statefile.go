@@ -152,6 +152,7 @@ func hasUID(pid int, uid string) bool {
 // at once, and so does an interrupted turn, of which no hook tells. The
 // configuration directory is $CLAUDE_CONFIG_DIR, else $HOME/.claude.
 func (claude) Recheck(s State, p Process) State {
+	s = claudeLimit(s)
 	dir := strings.TrimSpace(p.Lookup("CLAUDE_CONFIG_DIR"))
 	if dir == "" {
 		dir = filepath.Join(p.Lookup("HOME"), ".claude")

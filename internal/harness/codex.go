@@ -190,7 +190,8 @@ func (codex) Observe(s State, n hook.Note) State {
 // (trust, hooks, a new model, a conversation that is open elsewhere) there was none, and
 // 20 of 20 texts typed directly after it appeared were taken. Later it corrects the
 // activity by the end of the conversation's file, because an interrupted turn and a
-// refused permission fire no hook. It needs /proc.
+// refused permission fire no hook. Neither does a turn that failed, of which the file says
+// why. It needs /proc.
 func (codex) Recheck(s State, p Process) State {
 	if !s.Ready && p.PID > 1 {
 		if id := codexConversation(p); id != "" {
@@ -206,7 +207,10 @@ func (codex) Recheck(s State, p Process) State {
 		var r struct {
 			Timestamp time.Time
 			Type      string
-			Payload   struct{ Type string }
+			Payload   struct {
+				Type  string
+				Error *codexError
+			}
 		}
 		if json.Unmarshal(line, &r) != nil || r.Type != "event_msg" {
 			continue
@@ -214,7 +218,7 @@ func (codex) Recheck(s State, p Process) State {
 		switch r.Payload.Type {
 		case "task_complete", "turn_aborted":
 			if r.Timestamp.After(s.Since) {
-				return s.activity(ActivityIdle, r.Timestamp, "")
+				return r.Payload.Error.fold(s, r.Timestamp).activity(ActivityIdle, r.Timestamp, "")
 			}
 			return s
 		case "task_started":

@@ -199,6 +199,10 @@ type State struct {
 	Taken []Taken
 	// TranscriptPath is where the harness keeps the conversation, "" when unknown.
 	TranscriptPath string
+	// Limited is the account's usage limit, LoginRefused its login that was not accepted,
+	// as the newest failed turn told; a turn that was answered clears both. They are of one
+	// launch: a new process has its own login.
+	Limited, LoginRefused Refusal
 }
 
 // MaxTaken bounds State.Taken.

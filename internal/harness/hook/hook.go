@@ -38,6 +38,9 @@ type Note struct {
 	Dir            string `json:"dir,omitempty"`
 	// Error is StopFailure's error, cut to MaxErrorBytes.
 	Error string `json:"error,omitempty"`
+	// Message is what the harness shows of a turn that failed, with StopFailure only, cut
+	// to MaxErrorBytes.
+	Message string `json:"message,omitempty"`
 	// Answered is set when the hook itself answered a PermissionRequest: "Allow" or
 	// "Deny". The harness then opens no dialog, so the note is not a wait.
 	Answered string `json:"answered,omitempty"`

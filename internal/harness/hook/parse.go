@@ -18,7 +18,7 @@ const (
 	// MaxFieldBytes bounds an identifier or a path of a Note. A longer one is left
 	// out: cut short it would name something else.
 	MaxFieldBytes = 4096
-	// MaxErrorBytes bounds Note.Error, which is prose and is cut.
+	// MaxErrorBytes bounds Note.Error and Note.Message, which are prose and are cut.
 	MaxErrorBytes = 1024
 )
 
@@ -27,8 +27,8 @@ var ErrTooLarge = errors.New("hook input is larger than 4 MiB")
 
 // Parse reduces the JSON that a harness writes to a hook's standard input to a
 // Note with the time now. It reads the fields session_id, transcript_path, cwd,
-// hook_event_name, source, reason, prompt, notification_type, tool_name and error
-// and ignores all others. The text of the prompt is not kept, only its Digest and
+// hook_event_name, source, reason, prompt, notification_type, tool_name, error and, of a
+// turn that failed, last_assistant_message, and ignores all others. The text of the prompt is not kept, only its Digest and
 // its length. A field of the wrong type counts as absent: harness versions differ,
 // and one odd field must not cost the note. It fails when the input is over
 // MaxInput, is no JSON object, or names no event.
@@ -54,6 +54,9 @@ func Parse(stdin []byte, now time.Time) (Note, error) {
 	}
 	if n.Event == "" {
 		return Note{}, errors.New("hook input has no hook_event_name")
+	}
+	if n.Event == "StopFailure" { // elsewhere it is what the model said
+		n.Message = cut(text(in, "last_assistant_message"), MaxErrorBytes)
 	}
 	if prompt := unmark(text(in, "prompt")); prompt != "" {
 		n.PromptDigest, n.PromptBytes = Digest(prompt), len(prompt)
