@@ -7,6 +7,7 @@ package delivery
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"time"
 
 	"github.com/theloop-dev/the-loop/internal/harness"
@@ -85,7 +86,8 @@ type Step struct {
 	Detail string
 	// Refused: the server refused to type what Request.Session allowed: it has changed since.
 	Refused bool
-	// After is when to look again when Phase is Waiting.
+	// After is when to look again when Phase is Waiting, and when Held where it is known
+	// how long that lasts; zero when only an event tells.
 	After time.Duration
 	// Progress to hand in the next time.
 	Progress Progress
@@ -187,8 +189,8 @@ const (
 
 // open passes the gate and pastes.
 func (r Request) open(ctx context.Context, term Terminal, now time.Time, step *Step) (bool, error) {
-	if why := Closed(r); why != "" {
-		step.Phase, step.Detail = Held, why
+	if why, again := Closed(r, now); why != "" {
+		step.Phase, step.Detail, step.After = Held, why, again
 		return false, nil
 	}
 	if r.Begin != nil {
@@ -248,11 +250,71 @@ func (r Request) await(now time.Time, step Step) Step {
 	}
 	step.Phase = Typed
 	step.Detail = fmt.Sprintf("the harness did not report the prompt within %s of the carriage return: attach and look", r.Traits.TakenWithin)
+	if why, _ := r.refused(now); why != "" {
+		step.Detail += "; " + why
+	}
 	return step
 }
 
-// Closed says what keeps a text from being typed now, "" when nothing does.
-func Closed(r Request) string {
+// Closed says what keeps a text from being typed now, "" when nothing does, and when to
+// look again where it is known how long that lasts.
+func Closed(r Request, now time.Time) (why string, again time.Duration) {
+	why = r.shut()
+	refusal, again := r.refused(now)
+	switch {
+	case refusal == "" || !r.listens():
+		return why, 0
+	case why != "": // a menu that was opened for the limit, say: both must end
+		return refusal + "; " + why, again
+	}
+	return refusal, again
+}
+
+// listens reports that the harness is there and has said that it takes input.
+func (r Request) listens() bool {
+	pane, ok := r.Session.Pane(r.Target.PaneID)
+	return ok && !pane.Dead && r.Traits.Evidence && r.State.Ready
+}
+
+// refused says that the vendor would refuse the turn, "" when it would not, and for how
+// long: the harness would take the text, and nobody would answer it.
+func (r Request) refused(now time.Time) (why string, left time.Duration) {
+	for _, k := range []struct {
+		harness.Refusal
+		what, hint string
+	}{
+		{r.State.Limited, "the harness is at its usage limit", ""},
+		{r.State.LoginRefused, "the login of the harness was refused", "; log in again, and restart the session"},
+	} {
+		if k.Since.IsZero() {
+			continue
+		}
+		ends := k.Ends().Add(spread(r.ID))
+		if left = ends.Sub(now); left <= 0 {
+			continue
+		}
+		until := "until " + ends.UTC().Format(time.RFC3339)
+		if !k.Ends().Equal(k.Until) {
+			until = "and tried again at " + ends.UTC().Format(time.RFC3339)
+		}
+		return fmt.Sprintf("%s, %s: %s%s", k.what, until, k.Why, k.hint), left
+	}
+	return "", 0
+}
+
+// maxSpread bounds by how much later than a refusal's end a message is typed. The
+// sessions of one account share that end, and would all begin in the same second.
+const maxSpread = time.Minute
+
+// spread is the same for a delivery each time.
+func spread(id string) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id))
+	return time.Duration(h.Sum32()%uint32(maxSpread/time.Second)) * time.Second
+}
+
+// shut says what is in the way at the harness itself, "" when nothing is.
+func (r Request) shut() string {
 	pane, ok := r.Session.Pane(r.Target.PaneID)
 	switch {
 	case !ok:

@@ -88,7 +88,7 @@ func (t *turn) draft(ctx context.Context) harness.Draft {
 // the way, and when to look again. It looks only when the text would be typed now.
 func (t *turn) keptOut(ctx context.Context, r delivery.Request) (why string, again time.Duration) {
 	untaken := t.untaken()
-	if delivery.Closed(r) != "" {
+	if closed, _ := delivery.Closed(r, t.now()); closed != "" {
 		return untaken, 0
 	}
 	draft := t.draft(ctx)
