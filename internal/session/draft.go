@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/theloop-dev/the-loop/internal/delivery"
@@ -68,20 +69,35 @@ func (t *turn) pastedStands() bool {
 
 // draft looks at the input box. What cannot be seen is unknown.
 func (t *turn) draft(ctx context.Context) harness.Draft {
+	draft, _ := t.inputBox(ctx)
+	return draft
+}
+
+// inputBox reads the screen: what is in the input box, and what else is open that takes a text,
+// "" for nothing that is known. What cannot be seen is unknown, and nothing.
+func (t *turn) inputBox(ctx context.Context) (draft harness.Draft, open string) {
 	a, err := harness.Get(t.status.Harness)
 	if err != nil {
-		return harness.DraftUnknown
+		return harness.DraftUnknown, ""
 	}
-	d, ok := a.(harness.Drafter)
+	drafter, ok := a.(harness.Drafter)
 	if !ok {
-		return harness.DraftUnknown
+		return harness.DraftUnknown, ""
 	}
-	screen, err := t.Terminal.Screen(ctx, t.target())
+	seen, err := t.Terminal.Screen(ctx, t.target())
 	if err != nil {
 		t.Log.V(1).Info("the input box could not be looked at", "reason", err.Error())
-		return harness.DraftUnknown
+		return harness.DraftUnknown, ""
 	}
-	return d.Draft(harness.Screen(screen))
+	screen := harness.Screen(seen)
+	dialog, found, err := harness.DialogOn(a, filepath.Join(t.Dir, "dialogs", a.Name()+".json"), screen)
+	if err != nil {
+		t.Log.Info("a list of dialogs is wrong", "reason", err.Error())
+	}
+	if found {
+		open = dialog.Name + " is open at the terminal, which would take the text: " + dialog.Leave
+	}
+	return drafter.Draft(screen), open
 }
 
 // keptOut says why a text must not be typed into the input box now, "" when nothing is in
@@ -91,7 +107,7 @@ func (t *turn) keptOut(ctx context.Context, r delivery.Request) (why string, aga
 	if closed, _ := delivery.Closed(r, t.now()); closed != "" {
 		return untaken, 0
 	}
-	draft := t.draft(ctx)
+	draft, open := t.inputBox(ctx)
 	if untaken != "" && draft == harness.DraftTyped {
 		t.mem.stood = t.mem.attempt.Message
 	}
@@ -99,6 +115,8 @@ func (t *turn) keptOut(ctx context.Context, r delivery.Request) (why string, aga
 	case untaken != "" && (draft != harness.DraftEmpty || t.mem.stood != t.mem.attempt.Message):
 		// Of a harness that hangs, the box is empty before it has even read the text.
 		return untaken, draftAgain
+	case open != "":
+		return open, draftAgain
 	case draft != harness.DraftTyped:
 		return "", 0
 	case t.justTook():
