@@ -139,6 +139,12 @@ const (
 	// ReasonAwaitingInput: a dialog of the harness is open and waits for a person:
 	// attach and answer. Nothing is typed into it.
 	ReasonAwaitingInput = "AwaitingInput"
+	// ReasonUsageLimited: the vendor refuses every turn until the account's usage limit is
+	// reset. Messages wait until the time that the message names; nothing need be done.
+	ReasonUsageLimited = "UsageLimited"
+	// ReasonLoginRefused: the vendor does not accept the harness's login. Messages wait:
+	// log in again on the host, and restart the session.
+	ReasonLoginRefused = "LoginRefused"
 	// ReasonNoEvidence: the harness has no way to tell what it does.
 	ReasonNoEvidence = "NoEvidence"
 	// ReasonNotRunning: there is no harness to take input.

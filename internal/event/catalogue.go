@@ -53,7 +53,7 @@ var (
 	})
 	SessionAwaitingInput = declare(Event{
 		Name: "session.awaiting_input", Action: "Ask", Fields: []string{"waiting_for"},
-		Help: "A dialog of the harness waits for a person, or it did not reach its prompt in time (`waiting_for` is then `unknown`); nothing is typed into it.",
+		Help: "A dialog of the harness waits for a person, or it did not reach its prompt in time (`waiting_for` is then `unknown`), or its login was refused (`login`); nothing is typed into it.",
 	})
 	SessionClosed = declare(Event{
 		Name: "session.closed", Action: "Stop", Fields: []string{"tmux_target"},

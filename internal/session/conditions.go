@@ -100,6 +100,9 @@ func (t *turn) accepting() (metav1.ConditionStatus, string, string) {
 	case !t.state.Ready:
 		return metav1.ConditionFalse, api.ReasonStarting, "the harness has not reached its prompt yet"
 	}
+	if reason, why, _ := t.refused(); reason != "" {
+		return metav1.ConditionFalse, reason, why
+	}
 	switch t.state.Activity {
 	case harness.ActivityAwaitingInput:
 		return metav1.ConditionFalse, api.ReasonAwaitingInput, "a dialog of the harness waits for a person: " + t.state.WaitingFor
@@ -107,6 +110,26 @@ func (t *turn) accepting() (metav1.ConditionStatus, string, string) {
 		return metav1.ConditionTrue, api.ReasonBusy, "the harness is in a turn"
 	}
 	return metav1.ConditionTrue, api.ReasonIdle, "the harness is at its prompt"
+}
+
+// refused says why the vendor refuses the turns of the session, "" when it does not as far
+// as is known, and when that ends.
+func (t *turn) refused() (reason, why string, ends time.Time) {
+	limit, login := t.state.Limited, t.state.LoginRefused
+	switch {
+	case limit.Holds(t.now()):
+		reason, ends = api.ReasonUsageLimited, limit.Ends()
+		why = fmt.Sprintf("the harness is at its usage limit, messages wait until %s: %s", ends.UTC().Format(time.RFC3339), limit.Why)
+	case login.Holds(t.now()):
+		reason, ends = api.ReasonLoginRefused, login.Ends()
+		why = fmt.Sprintf("the login of the harness was refused, messages wait, and one is tried at %s; log in again, and restart the session: %s", ends.UTC().Format(time.RFC3339), login.Why)
+	default:
+		return "", "", time.Time{}
+	}
+	if t.state.Activity == harness.ActivityAwaitingInput {
+		why += "; a dialog of the harness waits for a person: " + t.state.WaitingFor
+	}
+	return reason, why, ends
 }
 
 // observed brings the record up to date with what a live harness told, and says when
@@ -129,6 +152,9 @@ func (t *turn) observed() time.Duration {
 		t.status.Activity.Since = new(metav1.NewTime(t.state.Since.Truncate(time.Second)))
 	}
 	if t.state.Ready && t.state.Activity == harness.ActivityIdle && len(t.queue) == 0 {
+		if _, _, ends := t.refused(); !ends.IsZero() {
+			return ends.Sub(t.now()) // nothing tells that a refusal has ended
+		}
 		return 0
 	}
 	if t.state.Ready {

@@ -214,6 +214,9 @@ func (t *turn) compare(before *api.HostedSessionStatus) {
 	case is == api.ReasonNotReady:
 		_, _, why := t.accepting()
 		t.tell(event.SessionAwaitingInput, why, "waiting_for", "unknown")
+	case is == api.ReasonLoginRefused:
+		_, why, _ := t.refused()
+		t.tell(event.SessionAwaitingInput, why, "waiting_for", "login")
 	}
 	t.comparePolicy()
 }
