@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
+	"time"
 )
 
 // anthropic is the messages API, as Claude Code uses it.
@@ -56,6 +58,21 @@ func (anthropic) failure(status int, message string) any {
 		kind = "api_error"
 	}
 	return map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": message}}
+}
+
+// limited is the 5-hour limit of a subscription.
+func (p anthropic) limited(h http.Header, reset time.Time) any {
+	const unified = "Anthropic-Ratelimit-Unified-"
+	at := strconv.FormatInt(reset.Unix(), 10)
+	for name, value := range map[string]string{
+		"Status": "rejected", "Reset": at, "Representative-Claim": "five_hour", "Fallback": "unavailable",
+		"5h-Status": "rejected", "5h-Reset": at, "5h-Utilization": "1.0",
+	} {
+		h.Set(unified+name, value)
+	}
+	h.Set("Retry-After", strconv.Itoa(int(time.Until(reset).Seconds())))
+	h.Set("X-Should-Retry", "false")
+	return p.failure(http.StatusTooManyRequests, "This request would exceed your account's rate limit. Please try again later.")
 }
 
 // usage is made up.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 )
 
 // responses is OpenAI's responses API, as Codex uses it.
@@ -61,6 +62,14 @@ func (responses) read(_ *http.Request, body []byte) (asked, error) {
 }
 
 func (responses) counted(tokens int) any { return map[string]int{"input_tokens": tokens} }
+
+// limited is the limit of a ChatGPT plan.
+func (responses) limited(_ http.Header, reset time.Time) any {
+	return map[string]any{"error": map[string]any{
+		"type": "usage_limit_reached", "message": "The usage limit has been reached", "plan_type": "plus",
+		"resets_at": reset.Unix(), "resets_in_seconds": int(time.Until(reset).Seconds()),
+	}}
+}
 
 func (responses) failure(status int, message string) any { return openAIFailure(status, message) }
 

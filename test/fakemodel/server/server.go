@@ -12,6 +12,10 @@
 //	                       its result is there, the turn ends
 //	[[tool Sh {"cmd":"ls"}]]  the same with this input, for a tool of another form
 //	[[fail 529]]           the request fails with that HTTP status, each time
+//	[[limit 2h]]           the account's usage limit is reached and ends 2 h after this text
+//	                       first came, as the vendor says it to a subscription (Anthropic and
+//	                       OpenAI; else HTTP 429). A harness sends a text that was not
+//	                       answered again, together with the next one.
 //	[[hang]]               no answer until the client goes away
 //
 // Without one the answer is "You said: " and the beginning of the text. Each request is
@@ -28,6 +32,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -90,10 +95,11 @@ type Model struct {
 	mu      sync.Mutex
 	calls   []Call
 	answers int
+	resets  map[string]time.Time // of the limits, by the text that began them
 }
 
 // New makes a fake model.
-func New() *Model { return &Model{} }
+func New() *Model { return &Model{resets: map[string]time.Time{}} }
 
 // HTTP is a server around the model whose requests end with ctx, to be used with a
 // listener of the caller's. Close it in the end.
@@ -151,6 +157,12 @@ type dialect interface {
 	stream(s *sse, model string, n int, a answer)
 	// failure is an error with this HTTP status.
 	failure(status int, message string) any
+}
+
+// limiter is a dialect in which the vendor tells a subscription of its usage limit.
+type limiter interface {
+	// limited is the answer at the limit, with what belongs into its header.
+	limited(h http.Header, reset time.Time) any
 }
 
 // dialects are all that are spoken; the first one also answers what none serves.
@@ -213,12 +225,17 @@ const bytesPerToken = 4
 // message answers a request for a message.
 func (m *Model) message(w http.ResponseWriter, r *http.Request, d dialect, q asked, e Call) {
 	a := q.answer()
+	if a.limit != 0 {
+		m.limited(&a, q.said.texts)
+	}
 	e.Kind = a.kind
 	if a.status != 0 {
 		e.Status = a.status
 	}
 	m.record(e)
 	switch {
+	case !a.reset.IsZero():
+		limit(w, d, a)
 	case a.status != 0:
 		fail(w, d, a.status)
 	case a.hang:
@@ -229,6 +246,23 @@ func (m *Model) message(w http.ResponseWriter, r *http.Request, d dialect, q ask
 		if wait(r.Context(), a.slow) {
 			answerJSON(w, d.whole(q.model, m.next(), a))
 		}
+	}
+}
+
+// limited takes the limit back from an answer when it has ended.
+func (m *Model) limited(a *answer, texts []string) {
+	i := slices.IndexFunc(texts, func(t string) bool { return strings.Contains(t, "[[limit ") })
+	if i < 0 { // in two texts
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := strings.TrimSpace(texts[i])
+	if _, ok := m.resets[key]; !ok {
+		m.resets[key] = time.Now().Add(a.limit)
+	}
+	if a.reset = m.resets[key]; !time.Now().Before(a.reset) {
+		a.status, a.reset = 0, time.Time{}
 	}
 }
 
@@ -249,6 +283,19 @@ func fail(w http.ResponseWriter, d dialect, status int) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(d.failure(status, fmt.Sprintf("the fake model failed with %d as it was told to", status)))
+}
+
+// limit answers that the usage limit is reached.
+func limit(w http.ResponseWriter, d dialect, a answer) {
+	l, ok := d.(limiter)
+	if !ok {
+		fail(w, d, a.status)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	body := l.limited(w.Header(), a.reset)
+	w.WriteHeader(a.status)
+	_ = json.NewEncoder(w).Encode(body)
 }
 
 func answerJSON(w http.ResponseWriter, v any) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,36 @@ var _ = Describe("the fake model", func() {
 		Entry("a failure that is none", "[[fail 200]]", 400, "invalid_request_error"),
 		Entry("a slip", "[[slow soon]]", 400, "invalid_request_error"),
 	)
+
+	It("is at its usage limit, as the vendors say it", func() {
+		post := func(path, body string) (*http.Response, map[string]any) {
+			GinkgoHelper()
+			resp, err := http.Post(srv.URL+path, "application/json", strings.NewReader(body))
+			Expect(err).NotTo(HaveOccurred())
+			defer resp.Body.Close()
+			Expect(resp.StatusCode).To(Equal(http.StatusTooManyRequests))
+			var out map[string]any
+			Expect(json.NewDecoder(resp.Body).Decode(&out)).To(Succeed())
+			return resp, out["error"].(map[string]any)
+		}
+		in2h := BeNumerically("~", time.Now().Add(2*time.Hour).Unix(), 60)
+		resp, body := post("/v1/messages", say("[[limit 2h]]", true))
+		Expect(body).To(HaveKeyWithValue("type", "rate_limit_error"))
+		Expect(resp.Header.Get("anthropic-ratelimit-unified-status")).To(Equal("rejected"))
+		at, err := strconv.ParseInt(resp.Header.Get("anthropic-ratelimit-unified-reset"), 10, 64)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(at).To(in2h)
+		_, body = post("/v1/responses", `{"stream":true,"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"[[limit 2h]]"}]}]}`)
+		Expect(body).To(And(HaveKeyWithValue("type", "usage_limit_reached"), HaveKeyWithValue("resets_at", in2h)))
+		_, body = post("/v1/chat/completions", `{"tools":[{}],"messages":[{"role":"user","content":"[[limit 2h]]"}]}`)
+		Expect(body).NotTo(BeEmpty())
+
+		post("/v1/messages", say("[[limit 50ms]]", false))
+		Eventually(func() int {
+			code, _ := ask("/v1/messages", say("[[limit 50ms]]", false))
+			return code
+		}).Should(Equal(http.StatusOK), "it ends, for the same text too")
+	})
 
 	It("takes its time, and lets a client go", func() {
 		start := time.Now()

@@ -100,16 +100,20 @@ func content(raw json.RawMessage) said {
 type answer struct {
 	kind   string
 	status int
-	hang   bool
-	slow   time.Duration
-	text   string
+	// limit is how long the account's usage limit lasts from the first such request on, and
+	// reset when that ends.
+	limit time.Duration
+	reset time.Time
+	hang  bool
+	slow  time.Duration
+	text  string
 	// tool is called with input when it is not "".
 	tool  string
 	input map[string]any
 }
 
 // directive is [[word rest]]; a single ] may stand in the rest.
-var directive = regexp.MustCompile(`\[\[(slow|say|tool|fail|hang)(?: ((?:[^\]\n]|\][^\]\n])*))?\]\]`)
+var directive = regexp.MustCompile(`\[\[(slow|say|tool|fail|limit|hang)(?: ((?:[^\]\n]|\][^\]\n])*))?\]\]`)
 
 // maxEcho is how much of a text is repeated, in characters.
 const maxEcho = 60
@@ -148,6 +152,9 @@ func (a *answer) follow(word, rest string) {
 		a.text = rest
 	case "hang":
 		a.hang = true
+	case "limit":
+		a.status = http.StatusTooManyRequests
+		a.limit, err = time.ParseDuration(rest)
 	case "fail":
 		a.status, err = strconv.Atoi(rest)
 		if err == nil && (a.status < http.StatusBadRequest || a.status > 599) {
