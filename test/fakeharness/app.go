@@ -46,7 +46,9 @@ type app struct {
 	ready      bool
 	framing    bool
 	vimNormal  bool
-	pendingD   bool // vim: one d was typed
+	vimVisual  bool      // and not vimNormal
+	pendingD   bool      // vim: one d was typed
+	limitEnds  time.Time // of the behaviour usage-limit, zero when it has no end
 	lastInput  time.Time
 	lastPaste  time.Time
 	pasted     bool // since the last submit
@@ -108,7 +110,6 @@ func (a *app) farewell() string {
 
 // begin starts what the behaviours say happens at or after the start.
 func (a *app) begin() {
-	a.vimNormal = a.modes.has("vim")
 	if late, ok := a.modes.millis("framing-late"); ok {
 		a.after(late, a.enableFraming)
 	} else if !a.modes.has("no-framing") {
@@ -145,9 +146,13 @@ func (a *app) applyNow(m modes) {
 		}()
 	}
 	if d, ok := m.millis("usage-limit"); ok && d > 0 {
+		a.limitEnds = time.Now().Add(d)
 		a.after(d, func() { delete(a.modes, "usage-limit") })
 	}
-	if m.has("usage-limit") {
+	if d, ok := m.millis("discard"); ok && d > 0 {
+		a.after(d, func() { delete(a.modes, "discard") })
+	}
+	if m.has("discard") {
 		a.scr.add(entry{marker: "⚠ ", style: styleWarn, text: "You've hit your usage limit · resets later"})
 	}
 	if m.has("menu") {

@@ -120,15 +120,33 @@ var _ = Describe("misbehaviour", func() {
 			Expect(a.says("pasted").Text).To(ContainSubstring("“pasted”"))
 		})
 
-		It("vim: P19 letters are commands in normal mode", func() {
+		It("vim: P19 typed letters are commands in normal mode, a paste is text", func() {
 			a := w.ready("vim")
-			a.shows("-- NORMAL --")
-			Expect(a.Paste("dd please insert")).To(Succeed())
 			a.shows("-- INSERT --")
-			a.types("\r")
-			Expect(a.logs("submit", 1).Text).To(Equal("se insert"))
 			a.types("\x1b")
-			a.shows("-- NORMAL --")
+			Eventually(a.Screen).ShouldNot(ContainSubstring("-- INSERT --"))
+			a.types("dd")
+			Expect(a.Paste("dd please insert")).To(Succeed())
+			a.shows("❯ dd please insert")
+			a.types("\r")
+			Expect(a.logs("submit", 1).Text).To(Equal("dd please insert"))
+		})
+
+		It("vim: P19 a carriage return does not submit in visual mode", func() {
+			a := w.ready("vim")
+			a.types("\x1b")
+			Eventually(a.Screen).ShouldNot(ContainSubstring("-- INSERT --"))
+			a.types("v")
+			a.shows("-- VISUAL --")
+			Expect(a.Paste("hello")).To(Succeed())
+			a.shows("❯ hello")
+			a.types("\r")
+			a.logs("enter-held", 1)
+			Expect(w.log.Count("submit")).To(BeZero())
+			a.types("\x1b")
+			Eventually(a.Screen).ShouldNot(ContainSubstring("-- VISUAL --"))
+			a.types("\r")
+			Expect(a.logs("submit", 1).Text).To(Equal("hello"))
 		})
 
 		It("ghost: P14 a carriage return in the empty box accepts a suggestion", func() {
@@ -184,8 +202,33 @@ var _ = Describe("misbehaviour", func() {
 	})
 
 	Describe("of turns", func() {
-		It("usage-limit: P47 text is accepted and thrown away", func() {
-			a := w.ready("usage-limit", "--settings", settings(""))
+		It("usage-limit: P47 a prompt is taken, and its turn fails with the time of the reset", func() {
+			a := w.ready("usage-limit=3600000", "--settings", settings(""))
+			a.types("hello\r")
+			a.shows("You've hit your 5-hour limit · resets ")
+			Eventually(w.hooked).Should(Equal([]string{"SessionStart", "UserPromptSubmit", "StopFailure"}))
+		})
+
+		It("usage-limit: P48 ends, with its sentence still on the screen", func() {
+			a := w.ready("usage-limit=2000")
+			a.says("hello")
+			a.shows("5-hour limit")
+			Eventually(func() string {
+				a.says("hello")
+				return a.Screen()
+			}).Should(ContainSubstring("I received"))
+			a.shows("5-hour limit")
+		})
+
+		It("no-login: H23 a prompt is taken, and its turn fails", func() {
+			a := w.ready("no-login", "--settings", settings(""))
+			a.types("hello\r")
+			a.shows("Please run /login")
+			Eventually(w.hooked).Should(Equal([]string{"SessionStart", "UserPromptSubmit", "StopFailure"}))
+		})
+
+		It("discard: P47 text is accepted and thrown away", func() {
+			a := w.ready("discard", "--settings", settings(""))
 			a.shows("usage limit")
 			a.types("hello\r")
 			a.logs("discarded", 1)
@@ -193,8 +236,8 @@ var _ = Describe("misbehaviour", func() {
 			Expect(w.hooked()).To(Equal([]string{"SessionStart"}))
 		})
 
-		It("usage-limit: P48 ends, with its banner still on the screen", func() {
-			a := w.ready("usage-limit=100")
+		It("discard: P48 ends, with its banner still on the screen", func() {
+			a := w.ready("discard=100")
 			Eventually(func() int {
 				a.types("hello\r")
 				time.Sleep(50 * time.Millisecond)
@@ -206,8 +249,7 @@ var _ = Describe("misbehaviour", func() {
 		It("is begun by a line of a prompt, whatever surrounds it, and taken back", func() {
 			a := w.ready("")
 			a.says("[event 1]\nfake: fold=1, vim\n[end]")
-			a.shows("-- NORMAL --")
-			a.types("i")
+			a.shows("-- INSERT --")
 			a.says("fake: -vim,-fold")
 			Eventually(a.Screen).ShouldNot(ContainSubstring("-- "))
 			Expect(a.says("fake: dance").Text).To(ContainSubstring(`unknown behaviour "dance"`))

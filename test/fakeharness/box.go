@@ -176,7 +176,7 @@ func (a *app) keys(keys []key, now time.Time) {
 func (a *app) boxKey(k key, now time.Time) {
 	armed := a.quitArmed
 	a.quitArmed, a.notice = false, ""
-	if a.vimNormal && a.vimKey(k) {
+	if (a.vimNormal || a.vimVisual) && a.vimKey(k) {
 		return
 	}
 	switch k.kind {
@@ -246,36 +246,43 @@ func (a *app) controlC(armed bool) {
 	}
 }
 
-// vimKey is a key in normal mode. It reports false for keys that mean the same in
-// both modes.
+// vimKey is a key in normal or visual mode. It reports false for keys that mean the same
+// in insert mode. As in Claude Code 2.1.332, a paste is text in every mode, and in visual
+// mode a carriage return submits nothing.
 func (a *app) vimKey(k key) bool {
-	text := string(k.r)
 	switch k.kind {
-	case keyPaste:
-		text, _ = clean(k.text)
-	case keyRune:
-	case keyEnter, keyEscape, keyInterrupt, keyEOF, keyUnknown:
+	case keyPaste, keyInterrupt, keyEOF, keyUnknown:
 		return false
-	default:
-		return true
-	}
-	for _, r := range text {
-		if !a.vimNormal {
-			a.box.add(string(r), "")
-			continue
+	case keyEscape:
+		wasVisual := a.vimVisual
+		a.vimNormal, a.vimVisual = true, false
+		return wasVisual
+	case keyEnter:
+		if a.vimVisual {
+			a.log.event("enter-held", fields{"why": "visual"})
 		}
-		twice := a.pendingD && r == 'd'
-		a.pendingD = r == 'd' && !twice
-		switch {
-		case twice:
-			a.box.clear()
-		case r == 'i' || r == 'a' || r == 'A' || r == 'I':
-			a.vimNormal = false
-		case r == 'x':
-			a.box.backspace()
-		}
+		return a.vimVisual
+	case keyRune:
+		a.vimCommand(k.r)
 	}
 	return true
+}
+
+// vimCommand is a character in normal or visual mode.
+func (a *app) vimCommand(r rune) {
+	twice := a.pendingD && r == 'd'
+	a.pendingD = r == 'd' && !twice
+	switch {
+	case r == 'v' || r == 'V':
+		a.vimNormal, a.vimVisual = a.vimVisual, a.vimNormal
+	case a.vimVisual:
+	case twice:
+		a.box.clear()
+	case r == 'i' || r == 'a' || r == 'A' || r == 'I':
+		a.vimNormal = false
+	case r == 'x':
+		a.box.backspace()
+	}
 }
 
 // enter is a carriage return in the box.

@@ -94,19 +94,23 @@ func (a *app) statusLine(width int) string {
 			parts = append(parts, p)
 		}
 	}
-	if a.modes.has("vim") {
-		mode := "-- INSERT --"
-		if a.vimNormal {
-			mode = "-- NORMAL --"
-		}
-		parts = append(parts, mode)
-	}
-	line := strings.Repeat(" ", indicatorLead) + strings.Join(parts, " · ")
+	line := strings.Repeat(" ", indicatorLead) + a.vimIndicator() + strings.Join(parts, " · ")
 	const hint = "/help for help"
 	if gap := width - textWidth(line) - len(hint); gap > 1 {
 		line += strings.Repeat(" ", gap) + hint
 	}
 	return style(styleDim, clip(printable(line), width))
+}
+
+// vimIndicator is how the mode of the input box shows. The normal mode does not.
+func (a *app) vimIndicator() string {
+	switch {
+	case !a.modes.has("vim"), a.vimNormal:
+		return ""
+	case a.vimVisual:
+		return "-- VISUAL -- "
+	}
+	return "-- INSERT -- "
 }
 
 // dialogRows are the rows of the open dialog.

@@ -29,7 +29,7 @@ var allModes = map[string]mode{
 	"sticky-paste": {"MS", "ignore carriage returns until the input was silent for MS (default 200) after a paste"},
 	"burst":        {"MS", "unframed bursts are pastes, a carriage return within MS (default 120) of one is a newline"},
 	"drop-typed":   {"", "ignore typed characters, take only pastes"},
-	"vim":          {"", "begin in vim's normal mode: characters are commands"},
+	"vim":          {"", "edit as vim does: typed characters are commands in normal mode, and no carriage return submits in visual mode"},
 	"ghost":        {"TEXT", "show a suggestion that a carriage return in the empty box accepts"},
 	// Screen.
 	"alt-screen":     {"", "use the alternate screen"},
@@ -40,8 +40,10 @@ var allModes = map[string]mode{
 	"indicator-late": {"MS", "show that a turn runs only after MS (default 20000)"},
 	// Turns.
 	"think":        {"MS", "answer after MS (default 150)"},
-	"usage-limit":  {"MS", "accept text and discard it, for MS (default: always)"},
+	"usage-limit":  {"MS", "fail every turn by the account's usage limit, for MS (default: always, and no time is named)"},
+	"discard":      {"MS", "show a usage limit, accept text and discard it, for MS (default: always)"},
 	"fail-turn":    {"", "the next turn fails"},
+	"no-login":     {"", "fail every turn by a login that is refused"},
 	"flush-late":   {"MS", "write a turn to disk only MS after its end (default 40)"},
 	"notify-after": {"MS", "notify of an open permission dialog after MS (default 6400)"},
 	"idle-after":   {"MS", "notify of idleness MS after a turn (default 60000)"},

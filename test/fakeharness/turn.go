@@ -43,7 +43,7 @@ func (a *app) submit(raw string) {
 			return
 		}
 		a.command(text)
-	case a.modes.has("usage-limit"):
+	case a.modes.has("discard"):
 		a.log.event("discarded", nil)
 		a.scr.add(entry{marker: "⚠ ", style: styleWarn, text: "You've hit your usage limit · the message was not sent"})
 	default:
@@ -240,9 +240,6 @@ func (a *app) obey(text string) (wrong string) {
 		}
 		_ = a.modes.add(list)
 		a.log.event("behaviour", fields{"behaviour": a.modes.String()})
-		if given.has("vim") {
-			a.vimNormal = true
-		}
 		if given.has("no-framing") {
 			a.framing, a.parser.framing = false, false
 			a.scr.raw("\x1b[?2004l")
@@ -296,6 +293,9 @@ func (a *app) endTurn(text, wrong string) {
 	if _, ok := a.modes.take("fail-turn"); ok {
 		answer = "API Error: 400 the turn failed as asked"
 		event, extra = "StopFailure", hookInput{"error": answer, "last_assistant_message": ""}
+	} else if word, shown := a.refusal(); word != "" {
+		answer = shown
+		event, extra = "StopFailure", hookInput{"error": word, "last_assistant_message": shown}
 	}
 	a.conv.turns = append(a.conv.turns, turn{"assistant", answer})
 	a.turns.reply = &turn{"assistant", answer}
@@ -316,6 +316,21 @@ func (a *app) endTurn(text, wrong string) {
 			a.nextOrIdle()
 		}
 	})
+}
+
+// refusal is why the vendor refuses the turn, as Claude Code 2.1.332 was seen to name it to
+// its hook and to show it; "" when it does not. That it goes on by itself after the limit
+// is not imitated.
+func (a *app) refusal() (word, shown string) {
+	switch {
+	case a.modes.has("no-login"):
+		return "authentication_failed", "Please run /login · API Error: 401 OAuth token has expired."
+	case a.modes.has("usage-limit") && a.limitEnds.IsZero():
+		return "rate_limit", "API Error: Request rejected (429) · This request would exceed your account's rate limit."
+	case a.modes.has("usage-limit"):
+		return "rate_limit", "You've hit your 5-hour limit · resets " + a.limitEnds.UTC().Format("3:04pm") + " (UTC)"
+	}
+	return "", ""
 }
 
 // flushUser writes the user's line.
