@@ -63,7 +63,7 @@ var _ = Describe("H19: a dialog that only the screen shows", func() {
 	},
 		Entry(nil, "claude-2.1.332", "dialog", "a permission dialog"),
 		Entry(nil, "claude-2.1.332", "history-search", "the search in its history"),
-		Entry(nil, "claude-2.1.332", "menu-model", "a menu"),
+		Entry(nil, "claude-2.1.332", "menu-model", "a question"),
 		Entry(nil, "claude-2.1.332", "transcript-view", "the transcript"),
 		Entry(nil, "codex-0.171.0", "dialog", "a question"),
 		Entry(nil, "gemini-0.61.0", "history-search", "the search in its history"),

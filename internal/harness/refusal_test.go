@@ -18,15 +18,19 @@ var _ = Describe("a refusal", func() {
 
 	DescribeTable("counts until", func(r Refusal, want time.Time) {
 		Expect(r.Ends()).To(Equal(want))
-		Expect(r.Holds(want.Add(-time.Nanosecond))).To(Equal(!r.Since.IsZero()))
+		Expect(r.Holds(want.Add(-time.Nanosecond))).To(BeTrue())
 		Expect(r.Holds(want)).To(BeFalse(), "P48: whatever stays on the screen")
 	},
-		Entry("none", Refusal{}, time.Time{}),
 		Entry("the time that it names", Refusal{Since: at, Until: at.Add(2 * time.Hour)}, at.Add(2*time.Hour)),
 		Entry("the back-off, when it names none", Refusal{Since: at}, at.Add(15*time.Minute)),
 		Entry("the back-off, when the time is past", Refusal{Since: at, Until: at.Add(-time.Minute)}, at.Add(15*time.Minute)),
 		Entry("the back-off, when the time is beyond any limit", Refusal{Since: at, Until: at.AddDate(1, 0, 0)}, at.Add(15*time.Minute)),
 	)
+
+	It("is none without a time", func() {
+		Expect(Refusal{Until: at.Add(time.Hour)}.Ends()).To(BeZero())
+		Expect(Refusal{Until: at.Add(time.Hour)}.Holds(at)).To(BeFalse())
+	})
 
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {

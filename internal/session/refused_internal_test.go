@@ -1,0 +1,128 @@
+package session
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/internal/delivery"
+	"github.com/theloop-dev/the-loop/internal/event"
+	"github.com/theloop-dev/the-loop/internal/harness"
+	"github.com/theloop-dev/the-loop/internal/tmux"
+)
+
+// shown is a Terminal that shows one screen.
+type shown struct {
+	Terminal
+	screen tmux.Screen
+}
+
+func (s *shown) Screen(context.Context, tmux.Target) (tmux.Screen, error) { return s.screen, nil }
+
+var _ = Describe("a session whose harness is at its prompt", func() {
+	var (
+		clk  *testingclock.FakeClock
+		term *shown
+		t    *turn
+	)
+	noon := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	limit := harness.Refusal{Since: noon, Until: noon.Add(2 * time.Hour), Why: "You've hit your 5-hour limit"}
+	login := harness.Refusal{Since: noon, Why: "Please run /login"}
+	BeforeEach(func() {
+		clk, term = testingclock.NewFakeClock(noon), &shown{}
+		s := &Subject{Object: &api.StandingSession{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "s"}}, Store: &ledger{}, Log: logr.Discard()}
+		t = &turn{Engine: &Engine{Clock: clk, Dir: GinkgoT().TempDir(), Terminal: term}, Subject: s, status: s.Object.HostedStatus(), mem: &memory{}}
+		t.status.Harness = "claude"
+		t.sight = Sighting{Holder: HolderLiveOurs, Session: tmux.Session{Panes: []tmux.Pane{{ID: "%1"}}}, Pane: tmux.Pane{ID: "%1"}}
+		t.state = harness.State{Ready: true, Activity: harness.ActivityIdle}
+	})
+
+	DescribeTable("says that its turns are refused", func(change func(), reason, says string, again time.Duration) {
+		change()
+		status, is, why := t.accepting()
+		Expect(status).To(Equal(metav1.ConditionFalse))
+		Expect(is).To(Equal(reason))
+		Expect(why).To(ContainSubstring(says))
+		Expect(t.observed()).To(Equal(again), "nothing else tells that it has ended")
+
+		clk.SetTime(noon.Add(again))
+		status, is, _ = t.accepting()
+		Expect(status).To(Equal(metav1.ConditionTrue))
+		Expect(is).To(Equal(api.ReasonIdle), "P48")
+		Expect(t.observed()).To(BeZero())
+	},
+		Entry("P47: by a usage limit", func() { t.state.Limited = limit }, api.ReasonUsageLimited,
+			"messages wait until 2026-11-30T14:00:00Z: You've hit your 5-hour limit", 2*time.Hour),
+		Entry("H23: by its login", func() { t.state.LoginRefused = login }, api.ReasonLoginRefused,
+			"one is tried at 2026-11-30T12:15:00Z; log in again, and restart the session: Please run /login", harness.RefusalBackOff),
+	)
+
+	It("says of the menu that opened for the limit too", func() {
+		t.state.Limited, t.state.Activity, t.state.WaitingFor = limit, harness.ActivityAwaitingInput, "dialog open"
+		_, is, why := t.accepting()
+		Expect(is).To(Equal(api.ReasonUsageLimited))
+		Expect(why).To(HaveSuffix("; a dialog of the harness waits for a person: dialog open"))
+		clk.SetTime(limit.Until)
+		_, is, _ = t.accepting()
+		Expect(is).To(Equal(api.ReasonAwaitingInput))
+	})
+
+	It("H23: tells people once that its login was refused", func() {
+		before := t.status.DeepCopy()
+		t.state.LoginRefused = login
+		t.note(Plan{})
+		t.compare(before)
+		t.compare(t.status.DeepCopy())
+		var told []string
+		for _, n := range t.news {
+			if n.event.Name == event.SessionAwaitingInput.Name {
+				told = append(told, n.message)
+			}
+		}
+		Expect(told).To(ConsistOf(ContainSubstring("the login of the harness was refused")))
+	})
+
+	Describe("with something open at the terminal", func() {
+		// kept is why a text is not typed now.
+		kept := func(text string) string {
+			GinkgoHelper()
+			term.screen = tmux.Screen{Text: text, CursorX: 2, CursorY: 1}
+			r := delivery.Request{ID: "m", Target: t.target(), Session: t.sight.Session, State: t.state, Traits: t.traits(), WhileBusy: true}
+			why, again := t.keptOut(context.Background(), r)
+			if why != "" {
+				Expect(again).To(Equal(draftAgain))
+			}
+			return why
+		}
+
+		It("H19: gets nothing typed into a menu, and into the box once it is closed", func() {
+			Expect(kept("  Rewind\n❯ (current)\n  Enter to continue · Esc to cancel")).To(Equal(
+				"a question is open at the terminal, which would take the text: answer it, or press Escape"))
+			Expect(kept("───\n❯ \n───\n  auto mode on")).To(BeEmpty())
+		})
+
+		It("P19: gets nothing typed in vim's visual mode, in which nothing is submitted", func() {
+			Expect(kept("───\n❯ \n───\n  -- VISUAL LINE -- auto mode on")).To(HavePrefix("vim's visual mode is open at the terminal"))
+			Expect(kept("───\n❯ \n───\n  -- INSERT -- auto mode on")).To(BeEmpty())
+		})
+
+		It("H19: knows what an operator adds, from the next message on", func() {
+			news := "  What is new\n  Press any key to go on"
+			Expect(kept(news)).To(BeEmpty())
+			Expect(os.Mkdir(filepath.Join(t.Dir, "dialogs"), 0o700)).To(Succeed())
+			list := filepath.Join(t.Dir, "dialogs", "claude.json")
+			Expect(os.WriteFile(list, []byte(`{"dialogs":[{"name":"the news","leave":"press a key","row":"Press any key"}]}`), 0o600)).To(Succeed())
+			Expect(kept(news)).To(HavePrefix("the news is open at the terminal"))
+			Expect(os.WriteFile(list, []byte(`{`), 0o600)).To(Succeed())
+			Expect(kept(news)).To(BeEmpty())
+		})
+	})
+})
