@@ -11,11 +11,12 @@ import (
 // claudeFailed folds a turn that failed, by the word in StopFailure's error. Measured with
 // Claude Code 2.1.332 against answers of the API in the vendor's form:
 //
-//   - rate_limit: HTTP 429. Of a subscription's usage limit (the headers
-//     anthropic-ratelimit-unified-*) it is the answer to the one request, without a retry,
-//     and last_assistant_message is "You've hit your 5-hour limit · resets 5pm (UTC)", of the
-//     weekly one "You've hit your weekly limit · resets Dec 2, 10:34pm (UTC)". Any other 429
-//     is tried ten times first, while claude is busy, and names no time.
+//   - rate_limit: HTTP 429. At a subscription's usage limit (a token of its login, the
+//     headers anthropic-ratelimit-unified-*, x-should-retry: false) there is no retry, and
+//     last_assistant_message is "You've hit your 5-hour limit · resets 5pm (UTC)", at the
+//     weekly limit "You've hit your weekly limit · resets Dec 2, 10:34pm (UTC)". With an API
+//     key the same answer is "API Error: Request rejected (429) · …", without a time; without
+//     x-should-retry it is tried up to ten times before, while claude is busy.
 //   - billing_error: HTTP 400, "Credit balance is too low".
 //   - authentication_failed: HTTP 401, "Please run /login · API Error: 401 …" with a
 //     subscription's token, "Not logged in · Please run /login" with another.
@@ -23,10 +24,12 @@ import (
 //
 // Each time UserPromptSubmit had run and the prompt stands in the transcript: claude took
 // it, the input box is empty, and what was not answered goes to the model together with the
-// next prompt. At the 5-hour limit claude goes on with the turn by
-// itself (seen 78 s after the reset), with a notification and a prompt of its own; at the
-// weekly one it opens a menu instead ("What do you want to do?"), of which its session file
-// tells and no hook. A text that is typed at the limit is taken and fails in the same way.
+// next prompt. A text that is typed at the limit is taken too, and fails in the same way.
+//
+// At the 5-hour limit claude goes on with the turn by itself (seen 78 s after the reset),
+// with a notification and a prompt of its own; a prompt that is typed before takes the
+// place of that. At the weekly limit it opens a menu instead, "What do you want to do?", of
+// which its session file tells and no hook.
 //
 // The other words are what the program declares, and were not seen.
 func claudeFailed(s State, n hook.Note) State {
