@@ -17,6 +17,9 @@ const (
 	// draftAgain is how soon an input box with something in it is looked at again: nothing
 	// tells when it is submitted or cleared.
 	draftAgain = time.Second
+	// dialogAgain is the same for a dialog, of which the status line tells nothing: it is
+	// about what stands in the input box.
+	dialogAgain = 2 * time.Second
 	// takenFor is how long a text may still be drawn in the input box after the harness said
 	// that it took it.
 	takenFor = 2 * time.Second
@@ -116,7 +119,7 @@ func (t *turn) keptOut(ctx context.Context, r delivery.Request) (why string, aga
 		// Of a harness that hangs, the box is empty before it has even read the text.
 		return untaken, draftAgain
 	case open != "":
-		return open, draftAgain
+		return open, dialogAgain
 	case draft != harness.DraftTyped:
 		return "", 0
 	case t.justTook():

@@ -98,7 +98,7 @@ var _ = Describe("a session whose harness is at its prompt", func() {
 			r := delivery.Request{ID: "m", Target: t.target(), Session: t.sight.Session, State: t.state, Traits: t.traits(), WhileBusy: true}
 			why, again := t.keptOut(context.Background(), r)
 			if why != "" {
-				Expect(again).To(Equal(draftAgain))
+				Expect(again).To(Equal(dialogAgain))
 			}
 			return why
 		}
