@@ -19,7 +19,8 @@ import (
 //     x-should-retry it is tried up to ten times before, while claude is busy.
 //   - billing_error: HTTP 400, "Credit balance is too low".
 //   - authentication_failed: HTTP 401, "Please run /login · API Error: 401 …" with a
-//     subscription's token, "Not logged in · Please run /login" with another.
+//     subscription's token, "Not logged in · Please run /login" with another; tried up to ten
+//     times before too, unless the answer says x-should-retry: false.
 //   - server_error: HTTP 529, after ten tries and some 85 s. It is nothing of the account's.
 //
 // Each time UserPromptSubmit had run and the prompt stands in the transcript: claude took

@@ -281,6 +281,9 @@ func wait(ctx context.Context, d time.Duration) bool {
 // fail answers with an error in the API's form.
 func fail(w http.ResponseWriter, d dialect, status int) {
 	w.Header().Set("Content-Type", "application/json")
+	if status == http.StatusUnauthorized {
+		w.Header().Set("X-Should-Retry", "false") // else Claude Code tries ten times, for minutes
+	}
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(d.failure(status, fmt.Sprintf("the fake model failed with %d as it was told to", status)))
 }

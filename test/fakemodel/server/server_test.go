@@ -122,6 +122,14 @@ var _ = Describe("the fake model", func() {
 		}).Should(Equal(http.StatusOK), "it ends, for the same text too")
 	})
 
+	It("wants no other try of a login that it refuses", func() {
+		resp, err := http.Post(srv.URL+"/v1/messages", "application/json", strings.NewReader(say("[[fail 401]]", true)))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(resp.Body.Close()).To(Succeed())
+		Expect(resp.StatusCode).To(Equal(http.StatusUnauthorized))
+		Expect(resp.Header.Get("X-Should-Retry")).To(Equal("false"))
+	})
+
 	It("takes its time, and lets a client go", func() {
 		start := time.Now()
 		ask("/v1/messages", say("[[slow 200ms]]", true))
