@@ -75,7 +75,7 @@ func (t *turn) dispose(ctx context.Context, plan Plan) (time.Duration, error) {
 		case MessagesRefuse:
 			err = t.finish(ctx, m, api.OutcomeRefused, api.ReasonSessionNotRunning, "the session does not run, and a message does not start it: "+plan.Message)
 		case MessagesWait:
-			if plan.Reason == api.ReasonRunning {
+			if plan.Reason == api.ReasonRunning || plan.Reason == api.ReasonHostDraining {
 				err = t.hold(ctx, m, plan.Message)
 			}
 		}
@@ -406,7 +406,7 @@ func (t *turn) notePasted(m *api.SessionMessage, digest string, at time.Time) {
 func (t *turn) conclude(ctx context.Context, m *api.SessionMessage, step delivery.Step) (bool, time.Duration, error) {
 	switch step.Phase {
 	case delivery.Held:
-		return false, 0, t.hold(ctx, m, step.Detail)
+		return false, step.After, t.hold(ctx, m, step.Detail)
 	case delivery.Submitted:
 		return true, 0, t.submitted(ctx, m, step.Evidence)
 	case delivery.Typed:
