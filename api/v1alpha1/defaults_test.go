@@ -103,6 +103,7 @@ plugins: {enabled: false, marketplaceRepo: ""}
 workspace: {strategy: Clone, cloneProtocol: SSH, keepCheckoutOnClose: true, undoCleanupSeconds: 0}
 sessionPerPullRequest: Always
 interaction: CLI
+prompts: {spawn: {from: None}, event: {from: None}}
 permissions: Deny
 announce: false
 messages: {maxPending: 1, deliverWhileBusy: false}

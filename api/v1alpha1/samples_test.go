@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -42,7 +43,7 @@ func sample(schema *apiextensionsv1.JSONSchemaProps, name string) any {
 		return int64(3)
 	}
 	if schema.Format == "date-time" {
-		if name == "deliveredTime" || name == "finishedTime" || name == "time" {
+		if slices.Contains([]string{"acceptedTime", "deliveredTime", "finishedTime", "time"}, name) {
 			return "2026-01-02T03:04:05.000006Z"
 		}
 		return "2026-01-02T03:04:05Z"

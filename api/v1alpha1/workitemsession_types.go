@@ -107,9 +107,9 @@ type WorkItemSessionSpec struct {
 	Effort string `json:"effort,omitempty"`
 
 	// prompt is what this session is to do, in the words of whoever created it. It
-	// becomes a part of the first message of a fresh conversation, as prompts.spawn
-	// of the SessionClass says. Omitted: the work item itself is the task. At most
-	// 65536 bytes.
+	// becomes a part of the first message of a fresh conversation, as
+	// prompts.spawn of the SessionClass says. Omitted: the work item itself is the
+	// task. At most 65536 bytes.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
