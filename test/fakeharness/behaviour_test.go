@@ -158,6 +158,35 @@ var _ = Describe("misbehaviour", func() {
 		})
 	})
 
+	Describe("of what a text begins and ends with", func() {
+		It("swallow-paste: P14 a text never reaches the box, and the carriage return takes the suggestion", func() {
+			a := w.ready("swallow-paste,ghost=delete everything")
+			Expect(a.Paste("hello")).To(Succeed())
+			a.logs("paste-swallowed", 1)
+			a.types("\r")
+			Expect(a.logs("submit", 1).Text).To(Equal("delete everything"))
+			a.says("the next one is not swallowed")
+		})
+
+		It("memory: P27 a hash in front makes a note of a message, and is text elsewhere", func() {
+			a := w.ready("memory")
+			a.types("#1234 fails\r")
+			Expect(a.logs("memory", 1).Text).To(Equal("#1234 fails"))
+			Expect(w.log.Count("turn")).To(BeZero())
+			a.says("see #1234")
+		})
+
+		It("complete: P27 an unfinished reference takes the carriage return for a completion", func() {
+			a := w.ready("complete")
+			a.types("read @src/ma\r")
+			Expect(a.logs("enter-held", 1).Why).To(Equal("completed"))
+			Expect(w.log.Count("submit")).To(BeZero())
+			a.types("\r")
+			Expect(a.logs("submit", 1).Text).To(Equal("read @src/ma/completed"))
+			a.says("@src/main is read")
+		})
+	})
+
 	Describe("of the screen", func() {
 		It("alt-screen: T14 leaves no transcript behind", func() {
 			a := w.ready("alt-screen")

@@ -218,6 +218,11 @@ func (a *app) boxKey(k key, now time.Time) {
 }
 
 func (a *app) boxPaste(body string, now time.Time) {
+	if n, ok := a.modes.numberOr("swallow-paste", 1); ok && n > 0 {
+		a.modes["swallow-paste"] = fmt.Sprint(n - 1)
+		a.log.event("paste-swallowed", nil)
+		return
+	}
 	text, removed := clean(body)
 	if removed > 0 {
 		a.notice = fmt.Sprintf("Removed %d invisible characters", removed)
@@ -331,6 +336,10 @@ func (a *app) holdsEnter(now time.Time, text string) string {
 		a.lastPaste = now
 		a.box.add("\n", "")
 		return "newline"
+	}
+	if last := text[strings.LastIndexAny(text, " \n")+1:]; a.modes.has("complete") && strings.Contains(last, "@") {
+		a.box.add("/completed ", "")
+		return "completed"
 	}
 	const imageGap = 300 * time.Millisecond
 	if isImagePath(text) && a.pasted && !a.imageHeld && since < imageGap {

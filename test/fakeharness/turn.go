@@ -37,6 +37,8 @@ func (a *app) submit(raw string) {
 	switch {
 	case text == "exit" || text == "quit" || text == ":q":
 		a.finish(0, "prompt_input_exit")
+	case a.modes.has("memory") && strings.HasPrefix(raw, "#"):
+		a.log.event("memory", fields{"text": text})
 	case isCommand(raw, text):
 		if a.turns.busy {
 			a.turns.queue = append(a.turns.queue, queued{text, true})

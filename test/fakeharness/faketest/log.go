@@ -21,7 +21,8 @@ import (
 //	enter-held      a carriage return did not submit: Why
 //	submit          a message left the input box: Text, Bytes, SHA256, Busy
 //	turn, reply     a turn began (Text, SHA256, Number), was answered (Text)
-//	shell, command  a message was taken for one: Command
+//	shell, command  a message was taken for one: Command; memory for a note: Text
+//	paste-swallowed a paste was thrown away
 //	discarded       a message was thrown away at the usage limit
 //	hook            a hook ran: Hook, Exit, Millis; hook-skipped when it did not
 //	dialog          a dialog opened: Kind; then dialog-answered (Option, Text) or
