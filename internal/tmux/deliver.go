@@ -31,9 +31,10 @@ const (
 // byte, line feeds included, up to tmux 3.6; newer versions make control characters
 // visible. Only the recorded pane is ever typed into, whatever a person splits, opens or
 // selects; a mode such as copy mode is left first, because in it a paste would not be
-// bracketed and every line would be submitted. Where the application has not enabled
-// bracketed paste, tmux 3.7 and newer answer NotReady; older ones cannot tell, so the
-// caller must know that the application is ready.
+// bracketed and every line would be submitted. A person who had scrolled up is taken back
+// to where he was (P20). Where the application has not enabled bracketed paste, tmux 3.7
+// and newer answer NotReady; older ones cannot tell, so the caller must know that the
+// application is ready.
 //
 // The whole is one invocation in which nothing comes between the guard and the paste: up
 // to tmux 3.3a a paste into a dead pane ends the server with all sessions. An
@@ -56,16 +57,28 @@ func (s *Server) Paste(ctx context.Context, t Target, delivery string, text []by
 		"paste-buffer -p -r -d -b " + buffer + " -t \\" + t.pane(),
 		"set-option -t \\" + t.session() + " " + pastedOption + " " + delivery,
 		"display-message -p " + doneMark}, " ; ")
-	then := "copy-mode -q -t '" + t.pane() + "' ; if-shell -F -t '" + t.pane() + "' '#{!=:#{bracket_paste_flag},0}' " +
+	then := "set-option -p -F -t '" + t.pane() + "' " + scrollOption + " '#{?#{==:#{pane_mode},copy-mode},#{scroll_position},}' ; " +
+		"copy-mode -q -t '" + t.pane() + "' ; if-shell -F -t '" + t.pane() + "' '#{!=:#{bracket_paste_flag},0}' " +
 		"'" + inner + "' 'delete-buffer -b " + buffer + " ; display-message -p " + notReadyMark + "'"
 	otherwise := "delete-buffer -b " + buffer + " ; " + t.refusal(t.pane(), delivery)
 	return s.deliver(ctx, op, buffer, t, func(r refused) bool { return r.pasted }, func() (answer, error) {
 		return s.askWith(ctx, op, func() (answer, error) {
 			return s.pasteWith(ctx, op, delivery, text,
 				command{"load-buffer", "-b", buffer, textFile},
-				command{"if-shell", "-F", "-t", t.pane(), cond, then, otherwise})
+				command{"if-shell", "-F", "-t", t.pane(), cond, then, otherwise},
+				t.scrollBack())
 		})
 	})
+}
+
+// scrollBack takes a person who had scrolled up in the pane, and whom a paste took to its
+// end, back to where he was. It changes what is shown of the pane and types nothing. tmux 3.7
+// and newer refuse it while somebody is attached read-only; he is then at the end.
+func (t Target) scrollBack() command {
+	return command{"if-shell", "-F", "-t", t.pane(), "#{" + scrollOption + "}",
+		"copy-mode -e -t '" + t.pane() + "' ; " +
+			"run-shell -C -t '" + t.pane() + "' 'send-keys -t " + t.PaneID + " -X goto-line #{" + scrollOption + "}' ; " +
+			"set-option -p -u -t '" + t.pane() + "' " + scrollOption}
 }
 
 // Submit sends the carriage return that submits what Paste typed, once per delivery: only
@@ -99,7 +112,7 @@ func (s *Server) carriageReturn(ctx context.Context, op string, t Target, delive
 		t.paneGuard(append([]string{"#{pane_dead}", "#{pane_input_off}"}, formats...), append([]string{"0", "0"}, values...)),
 		"#{!=:#{"+marker+"},"+delivery+"}")
 	then := strings.Join([]string{
-		"copy-mode -q -t '" + t.pane() + "'",
+		// A mode stays as it is: what is not to be framed reaches the application all the same.
 		"paste-buffer -d -b " + buffer + " -t '" + t.pane() + "'",
 		"set-option -t '" + t.session() + "' " + marker + " " + delivery,
 		"display-message -p " + doneMark}, " ; ")

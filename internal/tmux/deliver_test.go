@@ -131,7 +131,7 @@ var _ = with("Paste and Submit", func(bin string) {
 	for mode, enter := range map[string][]string{
 		"copy mode": {"copy-mode"}, "a tree": {"choose-tree"}, "a clock": {"clock-mode"}, "two modes": {"copy-mode", "choose-tree"},
 	} {
-		It("leaves "+mode+" first, so that the paste stays one paste", func() {
+		It("P20: leaves "+mode+" first, so that the paste stays one paste", func() {
 			f := started(bin)
 			t, got := f.reader("a")
 			for _, command := range enter {
@@ -164,7 +164,7 @@ var _ = with("Paste and Submit", func(bin string) {
 		noBuffers(f)
 	})
 
-	It("N02: types into the recorded pane, whatever a person splits, opens, links, renames or synchronises", func() {
+	It("N02, C062, P43: types into the recorded pane, whatever a person splits, opens, links, renames or synchronises", func() {
 		f := started(bin)
 		t, got := f.reader("a")
 		shell := filepath.Join(f.dir, "shell")
@@ -187,7 +187,7 @@ var _ = with("Paste and Submit", func(bin string) {
 		Expect(person.wait()).To(Succeed())
 	})
 
-	It("N01: types nothing when its session is gone, not even into the prefix twin that a person looks at", func() {
+	It("N01, C055: types nothing when its session is gone, not even into the prefix twin that a person looks at", func() {
 		f := started(bin)
 		t, _ := f.reader("loop-a-1")
 		_, got := f.reader("loop-a-12")
@@ -259,7 +259,7 @@ var _ = with("Paste and Submit", func(bin string) {
 		noBuffers(f)
 	})
 
-	It("T05: a new server voids every target of the old one, though its ids begin anew", func() {
+	It("T05, P44: a new server voids every target of the old one, though its ids begin anew", func() {
 		f := started(bin)
 		t := f.spawn("a")
 		killPID(f.epoch.PID)
@@ -317,7 +317,7 @@ var _ = with("Paste and Submit", func(bin string) {
 		noBuffers(f)
 	})
 
-	It("T06: says unknown while the server hangs, and trying again afterwards types it once", func() {
+	It("T06, C057: says unknown while the server hangs, and trying again afterwards types it once", func() {
 		f := started(bin, func(c *Config) { c.Timeout = 300 * time.Millisecond })
 		t, got := f.reader("a")
 		freeze(f.epoch.PID)
@@ -345,7 +345,7 @@ var _ = with("Paste and Submit", func(bin string) {
 		Expect(strings.Fields(f.person("list-buffers", "-F", "#{buffer_name}"))).To(ConsistOf("loop-mine", "theirs"))
 	})
 
-	It("types for people who may only look", func() {
+	It("C051, P22: types for people who may only look", func() {
 		f := started(bin)
 		t, got := f.reader("a")
 		person := typeLine(f.AttachCommand("a", true))
@@ -358,7 +358,7 @@ var _ = with("Paste and Submit", func(bin string) {
 		Expect(person.wait()).To(Succeed())
 	})
 
-	It("types nothing before the application is ready, where tmux can tell", func() {
+	It("P06: types nothing before the application is ready, where tmux can tell", func() {
 		f := started(bin)
 		if f.olderThan(parseVersion("3.7")) {
 			Skip("tmux before 3.7 cannot tell")

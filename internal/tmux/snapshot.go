@@ -27,6 +27,8 @@ const (
 	resubmittedOption = "@loop_resubmitted"
 	objectOption      = "@loop_object"
 	noticeOption      = "@loop_notice"
+	// scrollOption is how far a person had scrolled up in a pane before a paste, in lines.
+	scrollOption = "@loop_scroll"
 )
 
 var stampNames = []string{uidOption, generationOption, pastedOption, submittedOption, objectOption, noticeOption}
