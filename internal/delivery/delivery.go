@@ -45,6 +45,10 @@ type Request struct {
 	// Stands looks whether something stands in the input box that is not submitted; nil is
 	// not known.
 	Stands func() bool
+	// Empty looks whether the input box is there and nothing stands in it; nil is not known.
+	// No carriage return is typed into an empty box: it would take a suggestion of the
+	// harness.
+	Empty func() bool
 	// WhileBusy allows to type while the harness is in a turn.
 	WhileBusy bool
 	// Progress is what this process did for the delivery so far.
@@ -60,6 +64,17 @@ type Progress struct {
 	Again time.Time
 	// Own means that the text was pasted at Pasted, and not at some time before.
 	Own bool
+	// Empty is when the input box was last seen to be empty still, after the paste.
+	Empty time.Time
+}
+
+// settled is the time from which on the gap before the carriage return counts: the harness
+// had not drawn the text before, so it may not have read it either.
+func (p Progress) settled() time.Time {
+	if p.Empty.After(p.Pasted) {
+		return p.Empty
+	}
+	return p.Pasted
 }
 
 // Phase is where a delivery stands.
@@ -111,12 +126,15 @@ func Advance(ctx context.Context, term Terminal, r Request, now time.Time) (Step
 		}
 	}
 	if step.Progress.Submitted.IsZero() {
-		if gap := r.Traits.Gap(len(r.Text)) - now.Sub(step.Progress.Pasted); gap > 0 && !step.Progress.Pasted.IsZero() {
+		if gap := r.Traits.Gap(len(r.Text)) - now.Sub(step.Progress.settled()); gap > 0 && !step.Progress.Pasted.IsZero() {
 			step.Phase, step.After = Waiting, gap
 			return step, nil
 		}
 		if why := r.unsubmittable(); why != "" {
 			step.Phase, step.Detail = Held, "the text is pasted and not submitted: "+why
+			return step, nil
+		}
+		if r.unseen(now, &step) {
 			return step, nil
 		}
 		if done, err := r.submit(ctx, term, now, &step); !done || err != nil {
@@ -127,6 +145,31 @@ func Advance(ctx context.Context, term Terminal, r Request, now time.Time) (Step
 		return step, err
 	}
 	return r.await(now, step), nil
+}
+
+// emptyAgain is how soon an empty input box is looked at again at the earliest.
+const emptyAgain = 100 * time.Millisecond
+
+// unseen waits for the text to appear in the input box, where that can be seen to be empty.
+// A harness that draws late is only waited for. One that does not show the text for as long
+// as it may take to reach its prompt has lost it, or reads nothing, and a carriage return
+// would submit something else (P14).
+func (r Request) unseen(now time.Time, step *Step) bool {
+	if r.Empty == nil || r.Session.Submitted == r.ID || !r.Empty() {
+		return false
+	}
+	if step.Progress.Pasted.IsZero() {
+		step.Progress.Pasted = now // when it was is not known
+	}
+	step.Progress.Empty = now
+	if left := r.Traits.ReadyWithin - now.Sub(step.Progress.Pasted); left > 0 {
+		step.Phase, step.After = Waiting, min(left, max(r.Traits.Gap(len(r.Text)), emptyAgain))
+		return true
+	}
+	step.Phase = Typed
+	step.Detail = fmt.Sprintf("the text was pasted, and the input box was still empty %s later, so nothing was submitted: "+
+		"attach and look; press Enter if the text stands there now, and say it again if it does not", r.Traits.ReadyWithin)
+	return true
 }
 
 // againAfter is how long after the carriage return a harness that may have lost it has to
@@ -249,7 +292,8 @@ func (r Request) await(now time.Time, step Step) Step {
 		return step
 	}
 	step.Phase = Typed
-	step.Detail = fmt.Sprintf("the harness did not report the prompt within %s of the carriage return: attach and look", r.Traits.TakenWithin)
+	step.Detail = fmt.Sprintf("the harness did not report the prompt within %s of the carriage return: attach and look; "+
+		"press Enter if the text stands in the input box, or clear it", r.Traits.TakenWithin)
 	if why, _ := r.refused(now); why != "" {
 		step.Detail += "; " + why
 	}

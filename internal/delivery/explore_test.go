@@ -28,6 +28,7 @@ type point struct {
 	noted                      int
 	sees                       tmuxView
 	progressPasted, progressCR int
+	progressEmpty              int
 	own                        bool
 	phase                      delivery.Phase
 }
@@ -48,7 +49,7 @@ func (s point) final() bool {
 
 // pass lets a second pass.
 func (s point) pass() point {
-	for _, t := range []*int{&s.taken, &s.noted, &s.progressPasted, &s.progressCR} {
+	for _, t := range []*int{&s.taken, &s.noted, &s.progressPasted, &s.progressCR, &s.progressEmpty} {
 		if *t != none {
 			*t = min(*t+1, oldest)
 		}
@@ -64,6 +65,8 @@ type journey struct {
 	equal bool
 	// crashes: the agent may start anew, and tmux may not answer.
 	crashes bool
+	// box: the input box can be seen, and texts can be lost on their way into it.
+	box bool
 }
 
 const takenWithin = 2 * time.Second
@@ -92,8 +95,11 @@ func (j journey) advance(s point, a answer) (point, error) {
 			s.noted = max(s.noted, 0) // the first time counts
 			return nil
 		},
-		Traits:   harness.Traits{Evidence: j.evidence, SubmitGap: j.gap, TakenWithin: takenWithin},
-		Progress: delivery.Progress{Pasted: at(s.progressPasted), Submitted: at(s.progressCR), Own: s.own},
+		Traits:   harness.Traits{Evidence: j.evidence, SubmitGap: j.gap, TakenWithin: takenWithin, ReadyWithin: takenWithin},
+		Progress: delivery.Progress{Pasted: at(s.progressPasted), Submitted: at(s.progressCR), Empty: at(s.progressEmpty), Own: s.own},
+	}
+	if j.box {
+		r.Empty = func() bool { return !s.inBox && p.bodies == s.bodies }
 	}
 	if j.evidence {
 		r.State = harness.State{Ready: true, Activity: harness.ActivityIdle}
@@ -122,6 +128,7 @@ func (j journey) advance(s point, a answer) (point, error) {
 	}
 	if err == nil { // what an error leaves behind is not kept
 		s.progressPasted, s.progressCR, s.own = ago(step.Progress.Pasted), ago(step.Progress.Submitted), step.Progress.Own
+		s.progressEmpty = ago(step.Progress.Empty)
 	}
 	s.inBox = s.inBox || p.bodies > s.bodies
 	if p.returns > s.returns && s.inBox {
@@ -147,6 +154,8 @@ func (j journey) check(s point, p *pane, step delivery.Step, err error) error {
 		return fmt.Errorf("typed before it was noted")
 	case typed > 1 && j.gap > 0:
 		return fmt.Errorf("typed text and return in one go")
+	case j.box && p.returns > s.returns && !s.inBox && p.bodies == s.bodies:
+		return fmt.Errorf("a return into an empty box")
 	case p.returns > p.bodies:
 		return fmt.Errorf("a return without a text")
 	case p.answer != "":
@@ -157,6 +166,8 @@ func (j journey) check(s point, p *pane, step delivery.Step, err error) error {
 		return fmt.Errorf("typed with the evidence there")
 	case (step.Phase == delivery.Typed || step.Phase == delivery.Lost) && s.taken != none:
 		return fmt.Errorf("%s with the evidence there", step.Phase)
+	case step.Phase == delivery.Typed && p.returns == 0 && j.box && !s.inBox && noon.Sub(step.Progress.Pasted) >= takenWithin:
+		return nil // it was lost, or submitted by a person without a word of the harness
 	case step.Phase == delivery.Typed && (p.returns == 0 || j.evidence && noon.Sub(step.Progress.Submitted) < takenWithin):
 		return fmt.Errorf("given up too early")
 	case step.Phase == delivery.Lost && (p.bodies == 0 || !s.dead && !s.off):
@@ -178,6 +189,7 @@ func (j journey) next(s point) (map[string]point, error) {
 	if j.crashes {
 		restarted := s
 		restarted.progressPasted, restarted.progressCR, restarted.own, restarted.sees = none, none, false, s.view()
+		restarted.progressEmpty = none
 		out["the agent starts anew"] = restarted
 		answers = append(answers, lost, unheard)
 	}
@@ -209,6 +221,7 @@ func (j journey) next(s point) (map[string]point, error) {
 			}
 		},
 		"the harness swallows it": func(s *point) { s.pressed = false },
+		"the text is lost":        func(s *point) { s.inBox = s.inBox && !j.box },
 	} {
 		next := s
 		change(&next)
@@ -243,7 +256,7 @@ func (j journey) ends(s point) error {
 
 // explore visits every point that can be reached.
 func (j journey) explore() (visited int, err error) {
-	start := point{taken: none, noted: none, progressPasted: none, progressCR: none}
+	start := point{taken: none, noted: none, progressPasted: none, progressCR: none, progressEmpty: none}
 	type trail struct {
 		from  point
 		event string
@@ -280,7 +293,7 @@ func (j journey) explore() (visited int, err error) {
 	return len(came), nil
 }
 
-var _ = DescribeTable("every order of events: text and return are each typed at most once, and the end is told truly (C180, P10, P40, P45)",
+var _ = DescribeTable("every order of events: text and return are each typed at most once, and the end is told truly (C180, P10, P14, P40, P45)",
 	func(j journey) {
 		visited, err := j.explore()
 		Expect(err).NotTo(HaveOccurred())
@@ -290,6 +303,7 @@ var _ = DescribeTable("every order of events: text and return are each typed at 
 	Entry("with a gap, crashes and lost answers", journey{gap: time.Second, evidence: true, crashes: true}),
 	Entry("without a gap", journey{evidence: true, crashes: true}),
 	Entry("without evidence", journey{gap: time.Second, crashes: true}),
+	Entry("with the input box in sight", journey{gap: time.Second, evidence: true, crashes: true, box: true}),
 	Entry("behind a message of the same text", journey{gap: time.Second, evidence: true, equal: true, crashes: true}),
 )
 
