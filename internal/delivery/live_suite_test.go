@@ -179,7 +179,8 @@ func (s *sending) phase() delivery.Phase { return s.advance().Phase }
 // ends takes the message to its end.
 func (s *sending) ends() delivery.Step {
 	GinkgoHelper()
-	Eventually(s.phase, patience, 10*time.Millisecond).Should(BeElementOf(delivery.Submitted, delivery.Typed, delivery.Lost), s.log.Count)
+	Eventually(s.phase, patience, 10*time.Millisecond).Should(BeElementOf(delivery.Submitted, delivery.Typed, delivery.Lost),
+		func() string { return s.step.Detail + "\n" + s.screen() })
 	return s.step
 }
 
