@@ -113,7 +113,7 @@ var _ = Describe("a draft that a person has typed", func() {
 		Expect(h.Submits(half)).To(BeEmpty())
 	})
 
-	It("is not what a delivery left: that is called so, and the next message goes when a person has cleared it", func() {
+	It("P53: is not what a delivery left: that is called so, and the next message goes when a person has cleared it", func() {
 		h := env.NewDemoHost("swallow-cr=1")
 		s := h.WorkItem(85)
 		h.Ready(s)

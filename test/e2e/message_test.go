@@ -181,7 +181,7 @@ var _ = Describe("the life of a message", func() {
 		Expect(h.Pane(twelve).Dead).To(BeFalse())
 	})
 
-	It("P01: no control character of a body reaches the terminal", func() {
+	It("C061 P01: no control character of a body reaches the terminal", func() {
 		h := env.NewDemoHost()
 		s := h.Standing("safe")
 		h.Ready(s)
