@@ -154,7 +154,7 @@ func (j journey) check(s point, p *pane, step delivery.Step, err error) error {
 		return fmt.Errorf("typed before it was noted")
 	case typed > 1 && j.gap > 0:
 		return fmt.Errorf("typed text and return in one go")
-	case j.box && p.returns > s.returns && !s.inBox && p.bodies == s.bodies:
+	case j.intoEmpty(s, p):
 		return fmt.Errorf("a return into an empty box")
 	case p.returns > p.bodies:
 		return fmt.Errorf("a return without a text")
@@ -166,7 +166,7 @@ func (j journey) check(s point, p *pane, step delivery.Step, err error) error {
 		return fmt.Errorf("typed with the evidence there")
 	case (step.Phase == delivery.Typed || step.Phase == delivery.Lost) && s.taken != none:
 		return fmt.Errorf("%s with the evidence there", step.Phase)
-	case step.Phase == delivery.Typed && p.returns == 0 && j.box && !s.inBox && noon.Sub(step.Progress.Pasted) >= takenWithin:
+	case j.neverSeen(s, p, step):
 		return nil // it was lost, or submitted by a person without a word of the harness
 	case step.Phase == delivery.Typed && (p.returns == 0 || j.evidence && noon.Sub(step.Progress.Submitted) < takenWithin):
 		return fmt.Errorf("given up too early")
@@ -180,6 +180,16 @@ func (j journey) check(s point, p *pane, step delivery.Step, err error) error {
 		return fmt.Errorf("no phase")
 	}
 	return nil
+}
+
+// intoEmpty reports a return that was typed into a box that was seen to be empty.
+func (j journey) intoEmpty(s point, p *pane) bool {
+	return j.box && p.returns > s.returns && !s.inBox && p.bodies == s.bodies
+}
+
+// neverSeen reports that a text was given up that did not appear in its time.
+func (j journey) neverSeen(s point, p *pane, step delivery.Step) bool {
+	return j.box && !s.inBox && p.returns == 0 && step.Phase == delivery.Typed && noon.Sub(step.Progress.Pasted) >= takenWithin
 }
 
 // next are the points that one event leads to, by the name of the event.
