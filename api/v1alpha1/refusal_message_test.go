@@ -28,7 +28,7 @@ var _ = Describe("a SessionMessage", func() {
 	DescribeTable("is refused with", refused("SessionMessage"),
 		no("no text", `spec: {text: null}`, "spec.text: Required value"),
 		no("an empty text", `spec: {text: ""}`, "spec.text", "at least 1 chars long"),
-		no("a text of 262145 bytes", `spec: {text: `+repeat("t", maxText+1)+`}`, "spec.text: Too long: may not be more than 262144"),
+		no("P32: a text of 262145 bytes", `spec: {text: `+repeat("t", maxText+1)+`}`, textForm),
 		no("a text of 262146 bytes in multi-byte characters", `spec: {text: `+repeat("語", maxText/3+1)+`}`, textForm),
 		no("a text of 1048576 bytes in 262144 characters", `spec: {text: `+repeat("🙂", maxText)+`}`, textForm),
 		no("a text that is a number", `spec: {text: 5}`, "spec.text", "must be of type string"),

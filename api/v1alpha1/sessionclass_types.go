@@ -67,12 +67,12 @@ type SessionClassSpec struct {
 	// +kubebuilder:default={}
 	Workspace WorkspacePolicy `json:"workspace,omitempty"`
 
-	// sessionPerPullRequest says which pull requests of a work item get a session
-	// of their own: none, only those in another repository than the work item, or
-	// all. It is read by who creates WorkItemSessions from the events of pull
-	// requests, which is the GitHub ingress; this version has none. No session that
-	// exists is ended by it, and one that a person creates with spec.pullRequest is
-	// hosted whatever it says.
+	// sessionPerPullRequest says which pull requests of a work item get a
+	// session of their own: none, only those in another repository than the work
+	// item, or all. It is read by who creates WorkItemSessions from the events of
+	// pull requests, which is the GitHub ingress; this version has none. No
+	// session that exists is ended by it, and one that a person creates with
+	// spec.pullRequest is hosted whatever it says.
 	// +optional
 	// +kubebuilder:validation:Enum=Never;CrossRepository;Always
 	// +kubebuilder:default=Never

@@ -47,7 +47,7 @@ type SessionMessageSpec struct {
 	// terminal. At most 262144 bytes.
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=262144
+	// +kubebuilder:validation:MaxLength=1048576
 	// +kubebuilder:validation:XValidation:rule="bytes(self).size() <= 262144",message="text must be at most 262144 bytes: put more into a file in the session's directory and refer to it"
 	Text string `json:"text"`
 

@@ -194,6 +194,7 @@ func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool
 		Session: t.sight.Session, State: t.state, Traits: t.traits(), WhileBusy: t.whileBusy(), Progress: t.mem.progress,
 	}
 	request.Stands = func() bool { return t.draft(ctx) == harness.DraftTyped }
+	request.Empty = func() bool { return t.draft(ctx) == harness.DraftEmpty }
 	if t.mem.progress.Pasted.IsZero() && t.sight.Session.Pasted != string(m.UID) {
 		if why, again := t.keptOut(ctx, request); why != "" {
 			if again == takenAgain {
@@ -208,6 +209,10 @@ func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool
 	step, err := delivery.Advance(ctx, t.Terminal, request, t.now())
 	if errors.Is(err, tmux.ErrUnknown) {
 		t.Log.Info("delivery waits for tmux", "message", m.Name, "reason", err.Error())
+		// An answer is no silence: what tmux refuses while the session lives is told.
+		if u := (*tmux.UnknownError)(nil); errors.As(err, &u) && u.Reason == tmux.ReasonFailed {
+			t.dispatchFails(m, err)
+		}
 		return false, time.Second, nil
 	}
 	if err != nil {
@@ -424,6 +429,11 @@ func (t *turn) conclude(ctx context.Context, m *api.SessionMessage, step deliver
 		return false, min(step.After, evidenceSoon-since), nil
 	}
 	if m.Status.Reason != api.ReasonPasted {
+		if m.Status.DeliveredTime == nil {
+			// Noted in another turn, whose copy was not written.
+			_, digest := t.typed(m)
+			t.notePasted(m, digest, step.Progress.Pasted)
+		}
 		m.Status.Reason = api.ReasonPasted
 		return false, step.After, t.saveMessage(ctx, m)
 	}
@@ -432,8 +442,12 @@ func (t *turn) conclude(ctx context.Context, m *api.SessionMessage, step deliver
 
 func (t *turn) submitted(ctx context.Context, m *api.SessionMessage, at time.Time) error {
 	if m.Status.DeliveredTime == nil {
+		pasted := at
+		if p := t.mem.progress; t.mem.inflight == m.UID && !p.Pasted.IsZero() && p.Pasted.Before(at) {
+			pasted = p.Pasted
+		}
 		_, digest := t.typed(m)
-		t.notePasted(m, digest, at)
+		t.notePasted(m, digest, pasted)
 	}
 	m.Status.Evidence = &api.MessageEvidence{Type: "UserPromptSubmit", Time: metav1.NewMicroTime(at)}
 	return t.finish(ctx, m, api.OutcomeSubmitted, api.ReasonPromptTaken, "the harness reported that it took the prompt")
