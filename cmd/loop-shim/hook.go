@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/theloop-dev/the-loop/internal/faultpoint"
 	"github.com/theloop-dev/the-loop/internal/harness/hook"
 )
 
@@ -67,7 +68,7 @@ func runHook(args []string, stdin io.Reader, stdout io.Writer) (status int) {
 // handle does the work of runHook: the journal first, since it is the truth.
 func (f hookFlags) handle(stdin io.Reader, stdout io.Writer) error {
 	input, readErr := readWithin(stdin, stdinWithin)
-	note, err := hook.Parse(input, time.Now())
+	note, err := hook.Parse(input, faultpoint.Clock().Now())
 	if err != nil {
 		return errors.Join(err, readErr)
 	}

@@ -92,6 +92,7 @@ func (o Options) run(ctx context.Context, cfg *rest.Config, engine *session.Engi
 	cfg = rest.CopyConfig(cfg)
 	// The server's own fairness limits the agent better than a client that starves.
 	cfg.QPS, cfg.UserAgent = -1, "theloop-agent/"+o.Version
+	lossy(cfg)
 	mgr, err := ctrl.NewManager(cfg, ManagerOptions(o.HostName, ctrl.Options{
 		Scheme: scheme, Logger: o.Log.V(1), HealthProbeBindAddress: o.HealthAddress,
 		Metrics:                 metricsserver.Options{BindAddress: orOff(o.MetricsAddress)},

@@ -10,6 +10,7 @@ import (
 	"hash/fnv"
 	"time"
 
+	"github.com/theloop-dev/the-loop/internal/faultpoint"
 	"github.com/theloop-dev/the-loop/internal/harness"
 	"github.com/theloop-dev/the-loop/internal/tmux"
 )
@@ -118,6 +119,7 @@ func Advance(ctx context.Context, term Terminal, r Request, now time.Time) (Step
 	step := Step{Progress: r.Progress}
 	if taken, ok := r.State.TookSince(r.Digest, r.since()); ok && !r.unpasted() {
 		step.Phase, step.Evidence = Submitted, taken
+		faultpoint.At(faultpoint.Evidence)
 		return step, nil
 	}
 	if r.unpasted() {
@@ -245,6 +247,7 @@ func (r Request) open(ctx context.Context, term Terminal, now time.Time, step *S
 }
 
 func (r Request) paste(ctx context.Context, term Terminal, now time.Time, step *Step) (bool, error) {
+	faultpoint.At(faultpoint.AttemptWritten)
 	res, err := term.Paste(ctx, r.Target, r.ID, []byte(r.Text))
 	if err != nil {
 		return false, fmt.Errorf("paste into pane %s: %w", r.Target.PaneID, err)
@@ -252,6 +255,7 @@ func (r Request) paste(ctx context.Context, term Terminal, now time.Time, step *
 	switch res.Outcome {
 	case tmux.Done, tmux.Already:
 		step.Progress.Pasted, step.Progress.Own = now, res.Outcome == tmux.Done
+		faultpoint.At(faultpoint.Pasted)
 		return true, nil
 	case tmux.NotReady:
 		step.Phase, step.Detail = Held, "the application has not enabled bracketed paste yet"
@@ -270,6 +274,7 @@ func (r Request) submit(ctx context.Context, term Terminal, now time.Time, step 
 	switch res.Outcome {
 	case tmux.Done, tmux.Already:
 		step.Progress.Submitted = now
+		faultpoint.At(faultpoint.Submitted)
 		return true, nil
 	default:
 		step.Phase = Lost

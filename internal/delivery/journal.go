@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/theloop-dev/the-loop/internal/faultpoint"
 )
 
 // Attempt is the newest delivery that was begun in a session. It is on disk before
@@ -41,7 +43,7 @@ func (a Attempt) Save(path string) (err error) {
 		return err
 	}
 	_, err = tmp.Write(b)
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+	if err = errors.Join(err, faultpoint.Fail(faultpoint.AttemptWrite), tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(tmp.Name(), path); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/internal/event"
+	"github.com/theloop-dev/the-loop/internal/faultpoint"
 	"github.com/theloop-dev/the-loop/internal/harness"
 	"github.com/theloop-dev/the-loop/internal/harness/launch"
 	"github.com/theloop-dev/the-loop/internal/tmux"
@@ -326,6 +327,7 @@ func (t *turn) create(ctx context.Context, f launch.File, plan Plan) (bool, time
 		return false, 0, t.fail("writing the launch file", err)
 	}
 	obj := t.Object
+	faultpoint.At(faultpoint.Spawning)
 	spawned, err := t.Terminal.Spawn(ctx, tmux.SpawnRequest{
 		Name: t.status.TmuxTarget, UID: string(obj.GetUID()), Generation: t.status.Launch.ID,
 		Object: strings.ToLower(obj.SessionKind()) + "/" + obj.GetNamespace() + "/" + obj.GetName(),
@@ -347,6 +349,7 @@ func (t *turn) create(ctx context.Context, f launch.File, plan Plan) (bool, time
 		_ = os.Remove(path)
 		return t.spawnFailed(err)
 	}
+	faultpoint.At(faultpoint.Spawned)
 	t.mem.failed, t.mem.retries, t.mem.duplicates = nil, 0, 0
 	if t.byItself {
 		t.Backoff.Next(string(obj.GetUID()), t.now())

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/utils/clock"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/internal/faultpoint"
 	"github.com/theloop-dev/the-loop/internal/harness"
 	"github.com/theloop-dev/the-loop/internal/harness/hook"
 	"github.com/theloop-dev/the-loop/internal/tmux"
@@ -114,7 +114,7 @@ func Open(ctx context.Context, o HostOptions) (*Engine, error) {
 		Sweep: func(ctx context.Context, uid string) ([]int, error) {
 			return tmux.EndProcesses(ctx, uid, leftoverGrace)
 		},
-		Clock: clock.RealClock{}, HostLog: o.Log, Backoff: NewBackoff(clock.RealClock{}),
+		Clock: faultpoint.Clock(), HostLog: o.Log, Backoff: NewBackoff(faultpoint.Clock()),
 		Tmux: api.HostTmux{Version: server.Version(), Socket: server.Socket()},
 	}, nil
 }
