@@ -37,7 +37,7 @@ packages = list=$$(go list -f '{{.ImportPath}} {{.Dir}}' $(PKGS)) || exit 1; \
 COMMAND_LINE := exec\.(Command|CommandContext)\(([^"]*, *)?"([^"]*/)?(tmux|git|sh|bash)"
 
 .DEFAULT_GOAL := help
-.PHONY: help tmux controlplane generate manifests docs fmt verify lint test fuzz bench build run down picture clean
+.PHONY: help tmux controlplane generate manifests docs fmt verify lint test chaos fuzz bench build run down picture clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -87,6 +87,11 @@ test: tmux build ## Run all tests with the race detector against a real control 
 	go test -C hack/controlplane -count=1 -timeout 30m ./... && \
 	{ $(call packages,Test); } && \
 	go test -race -count=1 -timeout 30m $(TEST_FLAGS) $$pkgs
+
+# The programs with fault points in them stay apart, in bin/chaos.
+chaos: tmux build ## Kill and stall everything while messages are sent (ARGS="--seed 7 --messages 10000 --sessions 20 --duration 10m").
+	@assets=$$($(CONTROL_PLANE)) && export KUBEBUILDER_ASSETS="$$assets" THE_LOOP_BIN="$(CURDIR)/bin" THE_LOOP_CHAOS_BIN="$(CURDIR)/bin/chaos" && \
+	go test -v -count=1 -timeout 0 ./test/chaos -args $(ARGS)
 
 fuzz: ## Run every fuzz test for FUZZTIME.
 	@$(call packages,Fuzz); for pkg in $$pkgs; do \
