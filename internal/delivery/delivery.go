@@ -67,6 +67,8 @@ type Progress struct {
 	Own bool
 	// Empty is when the input box was last seen to be empty still, after the paste.
 	Empty time.Time
+	// Before is how many prompts the harness was known to have taken at an Own paste.
+	Before int
 }
 
 // settled is the time from which on the gap before the carriage return counts: the harness
@@ -117,7 +119,7 @@ type Step struct {
 // whether an operation ran is passed on; the delivery goes on from the markers.
 func Advance(ctx context.Context, term Terminal, r Request, now time.Time) (Step, error) {
 	step := Step{Progress: r.Progress}
-	if taken, ok := r.State.TookSince(r.Digest, r.since()); ok && !r.unpasted() {
+	if taken, ok := r.taken(); ok && !r.unpasted() {
 		step.Phase, step.Evidence = Submitted, taken
 		faultpoint.At(faultpoint.Evidence)
 		return step, nil
@@ -203,14 +205,15 @@ func (r Request) unpasted() bool {
 	return r.Progress.Pasted.IsZero() && r.Session.Pasted != r.ID
 }
 
-// since is the earliest time at which evidence is of this delivery. The same text may
-// have been taken before from another message, so where this process pasted it, what is
-// older than the paste does not count.
-func (r Request) since() time.Time {
-	if r.Progress.Own {
-		return r.Progress.Pasted
+// taken tells when the harness took the text of this delivery. The same text may have been
+// taken before from another message, so where this process pasted it, only what came after
+// the paste counts: by its place and not by its time, because the clock may be set.
+func (r Request) taken() (time.Time, bool) {
+	if !r.Progress.Own {
+		return r.State.TookSince(r.Digest, r.Since)
 	}
-	return r.Since
+	after := harness.State{Taken: r.State.Taken[min(r.Progress.Before, len(r.State.Taken)):]}
+	return after.TookSince(r.Digest, time.Time{})
 }
 
 // unsubmittable says why a carriage return must not be sent into a living pane now, "" when
@@ -255,6 +258,7 @@ func (r Request) paste(ctx context.Context, term Terminal, now time.Time, step *
 	switch res.Outcome {
 	case tmux.Done, tmux.Already:
 		step.Progress.Pasted, step.Progress.Own = now, res.Outcome == tmux.Done
+		step.Progress.Before = len(r.State.Taken)
 		faultpoint.At(faultpoint.Pasted)
 		return true, nil
 	case tmux.NotReady:

@@ -276,6 +276,21 @@ var _ = Describe("Advance", func() {
 			Expect(advance(request(p, before, with(step.Progress)), now.Add(traits.TakenWithin)).Phase).To(Equal(delivery.Typed))
 			Expect(advance(request(p, before, took(now), with(step.Progress)), now).Phase).To(Equal(delivery.Submitted))
 		})
+		DescribeTable("T36: is what comes after the paste, though the clock is set meanwhile", func(by time.Duration) {
+			before := took(noon.Add(by)) // the message before had the same text
+			step := advance(request(p, before), noon)
+			now := noon.Add(traits.SubmitGap)
+			step = advance(request(p, before, with(step.Progress)), now)
+			Expect(step.Phase).To(Equal(delivery.Waiting), "nothing was taken yet")
+			Expect(p.returns).To(Equal(1))
+			at := now.Add(by)
+			step = advance(request(p, before, took(at), with(step.Progress)), now.Add(time.Second))
+			Expect(step.Phase).To(Equal(delivery.Submitted))
+			Expect(step.Evidence).To(Equal(at))
+		},
+			Entry("back", -time.Hour),
+			Entry("forth", time.Hour),
+		)
 		It("of another text is of another message", func() {
 			p.pasted, p.submitted = id, id
 			r := request(p, func(r *delivery.Request) { r.State.Taken = []harness.Taken{{Digest: "another", Time: noon}} })

@@ -30,6 +30,7 @@ type point struct {
 	progressPasted, progressCR int
 	progressEmpty              int
 	own                        bool
+	before                     int
 	phase                      delivery.Phase
 }
 
@@ -96,7 +97,7 @@ func (j journey) advance(s point, a answer) (point, error) {
 			return nil
 		},
 		Traits:   harness.Traits{Evidence: j.evidence, SubmitGap: j.gap, TakenWithin: takenWithin, ReadyWithin: takenWithin},
-		Progress: delivery.Progress{Pasted: at(s.progressPasted), Submitted: at(s.progressCR), Empty: at(s.progressEmpty), Own: s.own},
+		Progress: delivery.Progress{Pasted: at(s.progressPasted), Submitted: at(s.progressCR), Empty: at(s.progressEmpty), Own: s.own, Before: s.before},
 	}
 	if j.box {
 		r.Empty = func() bool { return !s.inBox && p.bodies == s.bodies }
@@ -128,7 +129,7 @@ func (j journey) advance(s point, a answer) (point, error) {
 	}
 	if err == nil { // what an error leaves behind is not kept
 		s.progressPasted, s.progressCR, s.own = ago(step.Progress.Pasted), ago(step.Progress.Submitted), step.Progress.Own
-		s.progressEmpty = ago(step.Progress.Empty)
+		s.progressEmpty, s.before = ago(step.Progress.Empty), step.Progress.Before
 	}
 	s.inBox = s.inBox || p.bodies > s.bodies
 	if p.returns > s.returns && s.inBox {
@@ -198,7 +199,7 @@ func (j journey) next(s point) (map[string]point, error) {
 	answers := []answer{""}
 	if j.crashes {
 		restarted := s
-		restarted.progressPasted, restarted.progressCR, restarted.own, restarted.sees = none, none, false, s.view()
+		restarted.progressPasted, restarted.progressCR, restarted.own, restarted.before, restarted.sees = none, none, false, 0, s.view()
 		restarted.progressEmpty = none
 		out["the agent starts anew"] = restarted
 		answers = append(answers, lost, unheard)
