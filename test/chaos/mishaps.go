@@ -379,15 +379,15 @@ func (s *stage) person(ctx context.Context, m Mishap) error {
 		// Its server may be stopped, or gone with the pane.
 		return s.command(context.WithoutCancel(ctx), "select-pane", "-e", "-t", target)
 	case Split:
-		// Its pane takes what would be typed into the active one, and ends by itself.
-		return s.command(ctx, "split-window", "-t", target, fmt.Sprintf("timeout %.1f cat", m.For.Seconds()))
+		// Its pane takes what would be typed into the active one, and closes itself.
+		return s.command(ctx, "split-window", "-t", target, fmt.Sprintf(`timeout %.1f cat; exec tmux kill-pane -t "$TMUX_PANE"`, m.For.Seconds()))
 	}
 	args := []string{"-N", "-u", "-S", s.Socket, "attach", "-t", t.ID}
 	if m.Kind == Watch {
 		args = append(args, "-r")
 	}
 	cmd := exec.Command("tmux", args...)
-	cmd.Env = append(os.Environ(), "TERM=xterm-256color")
+	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "TMUX=")
 	terminal, err := faketest.Start(cmd, 60+m.Times*20, 15+m.Times*5)
 	if err != nil {
 		return err

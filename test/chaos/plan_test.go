@@ -35,6 +35,16 @@ var _ = Describe("the schedule of chaos", func() {
 		}
 	})
 
+	It("has what the name of the run's spec says in the run of `make test`", func() {
+		kinds := map[Kind]bool{}
+		for _, m := range Plan(standard) {
+			kinds[m.Kind] = true
+		}
+		for _, k := range []Kind{KillAgent, StopAgent, FailWrite, FullDisk, JumpClock, StopServer, KillHarness, StopAPI, CopyMode, Split, Watch, Visit} {
+			Expect(kinds).To(HaveKey(k))
+		}
+	})
+
 	It("does nothing in a short run that takes minutes to recover from", func() {
 		short := o
 		for short.Seed = range 20 {
