@@ -45,10 +45,10 @@ type SessionHostSpec struct {
 	// scheduling: Enabled takes new sessions, Cordoned does not. Draining does not
 	// either, and parks the sessions that the host has, such as for a restart of
 	// the machine: their harnesses are asked to end, busy or not, and killed after
-	// tmux.harnessKillGraceSeconds of their SessionClass. A drain waits for nothing
-	// else. Each keeps its conversation, checkout and messages, says so with the
-	// reason HostDraining, and goes on by itself when scheduling is Enabled or
-	// Cordoned again. What had ended by itself before is not started by that.
+	// the grace of their SessionClass (tmux.harnessKillGraceSeconds). Each keeps
+	// its conversation, checkout and messages, says so with the reason
+	// HostDraining, and goes on by itself when scheduling is Enabled or Cordoned
+	// again. What had ended by itself before is not started by that.
 	// +optional
 	// +kubebuilder:default=Enabled
 	Scheduling HostScheduling `json:"scheduling,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	"github.com/theloop-dev/the-loop/internal/faultpoint"
@@ -67,8 +68,9 @@ type Progress struct {
 	Own bool
 	// Empty is when the input box was last seen to be empty still, after the paste.
 	Empty time.Time
-	// Before is how many prompts the harness was known to have taken at an Own paste.
-	Before int
+	// Before is the newest prompt that the harness was known to have taken at an Own paste;
+	// zero is none.
+	Before harness.Taken
 }
 
 // settled is the time from which on the gap before the carriage return counts: the harness
@@ -212,8 +214,15 @@ func (r Request) taken() (time.Time, bool) {
 	if !r.Progress.Own {
 		return r.State.TookSince(r.Digest, r.Since)
 	}
-	after := harness.State{Taken: r.State.Taken[min(r.Progress.Before, len(r.State.Taken)):]}
-	return after.TookSince(r.Digest, time.Time{})
+	for _, k := range slices.Backward(r.State.Taken) {
+		switch {
+		case k.Digest == r.Progress.Before.Digest && k.Time.Equal(r.Progress.Before.Time):
+			return time.Time{}, false
+		case k.Digest == r.Digest:
+			return k.Time, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // unsubmittable says why a carriage return must not be sent into a living pane now, "" when
@@ -258,7 +267,9 @@ func (r Request) paste(ctx context.Context, term Terminal, now time.Time, step *
 	switch res.Outcome {
 	case tmux.Done, tmux.Already:
 		step.Progress.Pasted, step.Progress.Own = now, res.Outcome == tmux.Done
-		step.Progress.Before = len(r.State.Taken)
+		if n := len(r.State.Taken); n > 0 {
+			step.Progress.Before = r.State.Taken[n-1]
+		}
 		faultpoint.At(faultpoint.Pasted)
 		return true, nil
 	case tmux.NotReady:

@@ -291,6 +291,19 @@ var _ = Describe("Advance", func() {
 			Entry("back", -time.Hour),
 			Entry("forth", time.Hour),
 		)
+		It("is seen also where the oldest of many prompts is forgotten for it", func() {
+			many := func(r *delivery.Request) {
+				for i := range harness.MaxTaken {
+					took(noon.Add(time.Duration(i-harness.MaxTaken) * time.Second))(r)
+				}
+			}
+			step := advance(request(p, many), noon)
+			now := noon.Add(traits.SubmitGap)
+			step = advance(request(p, many, with(step.Progress)), now)
+			Expect(step.Phase).To(Equal(delivery.Waiting))
+			forgets := func(r *delivery.Request) { r.State.Taken = r.State.Taken[1:] }
+			Expect(advance(request(p, many, took(now), forgets, with(step.Progress)), now).Phase).To(Equal(delivery.Submitted))
+		})
 		It("of another text is of another message", func() {
 			p.pasted, p.submitted = id, id
 			r := request(p, func(r *delivery.Request) { r.State.Taken = []harness.Taken{{Digest: "another", Time: noon}} })

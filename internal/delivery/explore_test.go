@@ -30,7 +30,7 @@ type point struct {
 	progressPasted, progressCR int
 	progressEmpty              int
 	own                        bool
-	before                     int
+	before                     harness.Taken
 	phase                      delivery.Phase
 }
 
@@ -199,7 +199,7 @@ func (j journey) next(s point) (map[string]point, error) {
 	answers := []answer{""}
 	if j.crashes {
 		restarted := s
-		restarted.progressPasted, restarted.progressCR, restarted.own, restarted.before, restarted.sees = none, none, false, 0, s.view()
+		restarted.progressPasted, restarted.progressCR, restarted.own, restarted.before, restarted.sees = none, none, false, harness.Taken{}, s.view()
 		restarted.progressEmpty = none
 		out["the agent starts anew"] = restarted
 		answers = append(answers, lost, unheard)

@@ -143,6 +143,8 @@ var _ = Describe("chaos", func() {
 		sending.Wait()
 		s.tell("nothing goes wrong any more")
 		s.settle(ctx)
+		stop()
+		supervising.Wait()
 		messages, submits, objects, err := s.collect(ctx, sent.all)
 		Expect(err).NotTo(HaveOccurred())
 		violations := Check(messages, submits)
@@ -156,13 +158,13 @@ var _ = Describe("chaos", func() {
 		}
 		fmt.Println(s.table(options, messages, submits, violations, time.Since(began)))
 		Expect(violations).To(BeEmpty())
-		n := 0
+		unsure := 0
 		for _, m := range messages {
-			if m.Outcome == api.OutcomeSubmitted {
-				n++
+			if m.Outcome == api.OutcomeTyped || m.Outcome == api.OutcomeUnknown {
+				unsure++
 			}
 		}
-		Expect(n).To(BeNumerically(">", len(messages)/2), "whoever is sure of nothing is never wrong")
+		Expect(unsure).To(BeNumerically("<=", len(messages)/20), "whoever is sure of nothing is never wrong")
 	}, NodeTimeout(24*time.Hour))
 })
 
