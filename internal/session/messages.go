@@ -41,6 +41,10 @@ func (t *turn) finish(ctx context.Context, m *api.SessionMessage, o api.MessageO
 		t.setMessage(m, api.ConditionFailed, metav1.ConditionTrue, reason, message)
 	}
 	if err := t.Store.SaveMessage(ctx, m); err != nil {
+		// It may be on record all the same: the next look reads it past the cache first.
+		if t.mem.inflight == m.UID {
+			t.mem.inflight, t.mem.progress = "", delivery.Progress{}
+		}
 		return t.fail("recording the outcome of message "+m.Name, err)
 	}
 	t.queue = slices.DeleteFunc(t.queue, func(q *api.SessionMessage) bool { return q == m })
