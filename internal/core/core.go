@@ -36,7 +36,8 @@ type Core struct {
 	NoWait bool
 	// Timeout bounds how long an outcome is awaited. 0 is a minute.
 	Timeout time.Duration
-	// Progress is told what is waited for, at each change. Nil for nobody.
+	// Progress is told what is waited for, at each change, from any goroutine. Nil for
+	// nobody.
 	Progress func(what string)
 	// Clock is for tests; nil is the real one.
 	Clock clock.PassiveClock

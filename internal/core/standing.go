@@ -97,6 +97,15 @@ func readyMessage(s Session) string {
 	return "nothing is known of it yet"
 }
 
+// Deletable refuses a declared session, naming what declares it.
+func Deletable(s *api.StandingSession) error {
+	if !Declared(s) {
+		return nil
+	}
+	return refuse(ErrDeclared, fmt.Sprintf("standing session %s is declared by %s, so the next the-loop up would bring it back", s.Name, s.Annotations[api.DeclaredByAnnotation]),
+		fmt.Sprintf("remove the entry there, or stop it with the-loop standing stop %s", s.Name))
+}
+
 // DeleteStanding stops a session, gracefully as Stop does, and removes its record: the
 // conversation is forgotten, which is the whole difference. A declared session is
 // refused, naming what declares it. When the stop fails, or cannot be confirmed, the
@@ -106,9 +115,8 @@ func (c *Core) DeleteStanding(ctx context.Context, name string) (Result, error) 
 	if err != nil {
 		return Result{}, err
 	}
-	if Declared(s) {
-		return Result{}, refuse(ErrDeclared, fmt.Sprintf("standing session %s is declared by %s: the next the-loop up would bring it back", name, s.Annotations[api.DeclaredByAnnotation]),
-			fmt.Sprintf("remove the entry there, or stop it with the-loop standing stop %s", name))
+	if err := Deletable(s); err != nil {
+		return Result{}, err
 	}
 	if !c.waits() {
 		// The agent of its host stops it before it lets the object go.

@@ -159,14 +159,9 @@ var _ = Describe("standing sessions", func() {
 
 	DescribeTable("C173 C177: keeps the record when the stop is not known to have come about",
 		func(why []metav1.Condition, says string) {
-			r.plays(func(s *api.StandingSession) []metav1.Condition {
-				if s.Spec.State == api.SessionStateStopped {
-					return why
-				}
-				return live()
-			})
-			s := r.standing("stubborn")
-			r.Timeout = 1e9
+			s := r.standing("stubborn", func(s *api.StandingSession) { s.Spec.State = api.SessionStateStopped })
+			says(s, why)
+			r.Timeout = 3e9
 			got, err := r.DeleteStanding(context.Background(), "stubborn")
 			Expect(err).NotTo(HaveOccurred())
 			Expect(got.Outcome).To(Equal(core.OutcomeUnconfirmed))
