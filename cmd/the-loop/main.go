@@ -1,47 +1,35 @@
 // Command the-loop is what a person runs: `the-loop up` brings everything up on one
-// machine, `the-loop down` ends it.
+// machine, `the-loop down` ends it, and the other verbs work with what runs. kubectl
+// finds it as the plugin kubectl-loop.
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 var version = "dev"
 
 func main() {
-	root := &cobra.Command{
-		Use: "the-loop", Short: "Coding agents as real terminal sessions, kept as Kubernetes objects", Version: version,
-		SilenceUsage: true, SilenceErrors: true,
-	}
-	root.AddCommand(upCommand(), downCommand())
-	if err := root.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
-		fmt.Fprintln(os.Stderr, "the-loop:", err)
-		os.Exit(exitCode(err))
-	}
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	os.Exit(execute(ctrl.SetupSignalHandler(), newRoot(streams), streams.ErrOut))
 }
 
-// Exit codes.
-const (
-	exitFailed  = 1
-	exitRefused = 2 // what was given cannot be used, and nothing was done
-)
-
-// exitError is an error with an exit code of its own.
-type exitError struct {
-	error
-	code int
-}
-
-func (e *exitError) Unwrap() error { return e.error }
-
-func exitCode(err error) int {
-	if e, ok := errors.AsType[*exitError](err); ok {
-		return e.code
+// execute runs a command line, tells what went wrong, and returns the exit code.
+func execute(ctx context.Context, root *cobra.Command, errOut io.Writer) int {
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
 	}
-	return exitFailed
+	if _, told := errors.AsType[*quietError](err); !told {
+		fmt.Fprintln(errOut, "the-loop:", err)
+	}
+	return exitCode(err)
 }
