@@ -198,7 +198,7 @@ var _ = Describe("sessions of work items", func() {
 	})
 })
 
-var _ = DescribeTable("C144: a pull request beside its work item",
+var _ = DescribeTable("a pull request as it is named beside its work item",
 	func(arg, want string) {
 		item, err := workitem.Parse("github:octo/repo#15")
 		Expect(err).NotTo(HaveOccurred())
