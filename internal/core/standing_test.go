@@ -158,7 +158,7 @@ var _ = Describe("standing sessions", func() {
 	})
 
 	DescribeTable("C173 C177: keeps the record when the stop is not known to have come about",
-		func(why []metav1.Condition, says string) {
+		func(why []metav1.Condition, told string) {
 			s := r.standing("stubborn", func(s *api.StandingSession) { s.Spec.State = api.SessionStateStopped })
 			says(s, why)
 			r.Timeout = 3e9
@@ -166,7 +166,7 @@ var _ = Describe("standing sessions", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(got.Outcome).To(Equal(core.OutcomeUnconfirmed))
 			Expect(got.Err()).To(beAbout(core.ErrUnconfirmed))
-			Expect(got.Detail).To(And(ContainSubstring("not deleted"), ContainSubstring(says)))
+			Expect(got.Detail).To(And(ContainSubstring("not deleted"), ContainSubstring(told)))
 			Expect(there(s)).To(BeTrue())
 			Expect(s.DeletionTimestamp).To(BeNil())
 		},
