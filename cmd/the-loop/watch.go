@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -21,7 +22,7 @@ func watchList[T client.Object](ctx context.Context, c *cli, k *core.Core, l lis
 		opts = append(opts, client.MatchingFields{"spec.hostName": l.host})
 	}
 	wide := c.output == "wide"
-	widths, colour := t.widths(wide), colours(c.Out)
+	colour := colours(c.Out)
 	headed := len(t.rows) > 0
 	// What was listed is shown again by a watch, and only told when it differs.
 	seen := map[types.UID]string{}
@@ -51,26 +52,34 @@ func watchList[T client.Object](ctx context.Context, c *cli, k *core.Core, l lis
 			} else if done {
 				continue
 			}
-			row := cells(o)
-			for i := range widths {
-				if wide || widths[i] > 0 && t.columns[i].flex == 0 {
-					widths[i] = max(widths[i], len([]rune(row[i])))
-				}
-			}
-			if !headed {
-				headed = true
-				t.rows = [][]string{row}
-				widths = t.widths(wide)
-				t.print(c.Out, wide)
-				continue
-			}
 			if e.Type == watch.Deleted {
 				fmt.Fprintln(c.Out, o.GetName()+" was deleted")
 				continue
 			}
-			t.line(c.Out, row, widths, colour)
+			row := cells(o)
+			t.widen(row)
+			if !headed {
+				headed = true
+				t.print(c.Out, wide)
+				continue
+			}
+			t.line(c.Out, row, t.widths(wide), colour)
 		}
 		w.Stop()
 	}
 	return nil
+}
+
+// widen keeps of all rows so far, and of this one, the longest cells: what the widths
+// depend on.
+func (t *table) widen(row []string) {
+	longest := slices.Clone(row)
+	for _, r := range t.rows {
+		for i, cell := range r {
+			if len([]rune(cell)) > len([]rune(longest[i])) {
+				longest[i] = cell
+			}
+		}
+	}
+	t.rows = [][]string{longest}
 }
