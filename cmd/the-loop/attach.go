@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/theloop-dev/the-loop/internal/core"
+	"github.com/theloop-dev/the-loop/internal/text"
 )
 
 // bootIDFile is how the kernel tells which machine, and which boot of it, this is.
@@ -125,7 +126,7 @@ It is read from the terminal itself, on its own host: a session is a terminal, n
 				return err
 			}
 			// What an agent shows is not to steer this terminal.
-			clean, _ := sanitised(shown)
+			clean, _ := text.Sanitize(shown)
 			fmt.Fprintln(c.Out, clean)
 			return nil
 		},

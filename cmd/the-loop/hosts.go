@@ -114,11 +114,11 @@ func (c *cli) printHost(h *api.SessionHost, dryRun, changed bool, what string) e
 
 func (c *cli) hostsDrain() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "drain HOST", Short: "Let a host take no more sessions, and stop those that it has",
-		Long: `Let a host take no more sessions, and stop those that it has, in all namespaces. Their
-conversations are kept; a session never moves to another host, so start them again when
-the host is uncordoned. What is stopped is said before it is done; --dry-run=server says
-it and does nothing.`,
+		Use: "drain HOST", Short: "Let a host take no more sessions, and park those that it has",
+		Long: `Let a host take no more sessions, and park those that it has, in all namespaces: their
+harnesses are ended, busy or not. They keep their conversations, checkouts and messages,
+and go on by themselves when the host is uncordoned; a session never moves to another
+host. What is parked is said before it is done; --dry-run=server says it and does nothing.`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeHosts,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k, err := c.core()
@@ -134,7 +134,7 @@ it and does nothing.`,
 				return err
 			}
 			for _, s := range plan {
-				c.note("stops %s %s/%s", strings.ToLower(s.SessionKind()), s.GetNamespace(), s.GetName())
+				c.note("parks %s %s/%s", strings.ToLower(s.SessionKind()), s.GetNamespace(), s.GetName())
 			}
 			stop := c.progress(k)
 			results, err := k.Drain(cmd.Context(), h)
@@ -151,7 +151,7 @@ it and does nothing.`,
 			return c.printHost(h, k.DryRun, true, "takes no more sessions")
 		},
 	}
-	c.changeFlags(cmd, "its sessions are stopped")
+	c.changeFlags(cmd, "its sessions are parked")
 	return cmd
 }
 

@@ -14,6 +14,7 @@ import (
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/internal/core"
+	"github.com/theloop-dev/the-loop/internal/text"
 )
 
 func isNotFound(err error) bool { return errors.Is(err, core.ErrNotFound) }
@@ -237,7 +238,7 @@ func (c *cli) messagesGet() *cobra.Command {
 				fmt.Fprintf(c.Out, "%-10s %s\n", f[0]+":", wrapped(dash(f[1]), tableWidth-11, strings.Repeat(" ", 11)))
 			}
 			// What a stranger wrote is not to steer a person's terminal.
-			clean, _ := sanitised(m.Spec.Text)
+			clean, _ := text.Sanitize(m.Spec.Text)
 			fmt.Fprintf(c.Out, "Text:\n%s\n", clean)
 			return nil
 		},
@@ -254,7 +255,7 @@ func (c *cli) messagesRecall() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			m, certain, err := k.Recall(cmd.Context(), args[0])
+			m, err := k.Recall(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -268,11 +269,8 @@ func (c *cli) messagesRecall() *cobra.Command {
 				}
 			case k.DryRun:
 				fmt.Fprintf(c.Out, "message %s recalled (server dry run)\n", m.Name)
-			case certain:
+			default:
 				fmt.Fprintf(c.Out, "message %s recalled\n", m.Name)
-			}
-			if !certain {
-				return &exitError{code: exitUnconfirmed, error: fmt.Errorf("message %s is deleted, and whether it was being typed at that very moment cannot be told: look at the session", m.Name)}
 			}
 			return nil
 		},

@@ -12,8 +12,6 @@ import (
 	"github.com/theloop-dev/the-loop/internal/text"
 )
 
-func sanitised(s string) (string, int) { return text.Sanitize(s) }
-
 func (c *cli) statusCommand() *cobra.Command {
 	all := false
 	cmd := &cobra.Command{

@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
@@ -80,7 +82,7 @@ func (c *Core) SessionsOn(ctx context.Context, host string) ([]Session, error) {
 	return out, nil
 }
 
-// DrainPlan are the sessions that a drain of a host stops: those that are to run.
+// DrainPlan are the sessions that a drain of a host parks: those that are to run.
 func (c *Core) DrainPlan(ctx context.Context, host string) ([]Session, error) {
 	all, err := c.SessionsOn(ctx, host)
 	return slices.DeleteFunc(all, func(s Session) bool {
@@ -88,17 +90,38 @@ func (c *Core) DrainPlan(ctx context.Context, host string) ([]Session, error) {
 	}), err
 }
 
-// Drain lets a host take no more sessions, and stops those that it has. Their
-// conversations are kept; a session never moves to another host.
+// Drain lets a host take no more sessions and parks those that it has: their harnesses are
+// ended, which is awaited, and go on with their conversations when the host is no longer
+// drained. What they are to be is not changed; a session never moves to another host.
 func (c *Core) Drain(ctx context.Context, h *api.SessionHost) ([]Result, error) {
-	if _, err := c.SetScheduling(ctx, h, api.HostSchedulingDraining); err != nil {
-		return nil, err
-	}
 	sessions, err := c.DrainPlan(ctx, h.Name)
 	if err != nil {
 		return nil, err
 	}
-	return Each(sessions, func(s Session) (Result, error) { return c.Stop(ctx, s) })
+	if _, err := c.SetScheduling(ctx, h, api.HostSchedulingDraining); err != nil {
+		return nil, err
+	}
+	return Each(sessions, func(s Session) (Result, error) {
+		if !c.waits() {
+			return c.result(s, OutcomeAccepted, "its end was not awaited"), nil
+		}
+		p, err := c.await(ctx, s, func() progress { return parking(s) })
+		return c.result(s, p.outcome, p.detail), err
+	})
+}
+
+// parking is how far a session of a drained host is.
+func parking(s Session) progress {
+	cond := meta.FindStatusCondition(s.HostedStatus().Conditions, api.ConditionSessionRunning)
+	switch {
+	case cond == nil:
+		return waiting("its host has not looked at it yet")
+	case cond.Reason == api.ReasonHostDraining && cond.Status == metav1.ConditionFalse:
+		return done(OutcomeStopped, "it goes on when its host is no longer drained")
+	case cond.Status == metav1.ConditionFalse:
+		return done(OutcomeNotRunning, cond.Message)
+	}
+	return waiting("its harness is being ended")
 }
 
 // CheckModels has the harnesses of a host asked anew about all models and efforts that

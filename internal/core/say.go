@@ -162,26 +162,53 @@ func (c *Core) ListMessages(ctx context.Context, o MessageOptions) ([]*api.Sessi
 	return out, nil
 }
 
-// Recall takes back a message that was not typed yet. One that was typed, or whose outcome
-// is final, is refused with ErrTooLate. Whether it was being typed at that very moment
-// cannot be told: the second result is false then.
-func (c *Core) Recall(ctx context.Context, name string) (m *api.SessionMessage, certain bool, err error) {
+// Recall takes back a message that was not typed yet. One that no host has is deleted. The
+// agent of the host that has it is asked for its word, which is awaited, at most for the
+// timeout: nil when nothing of it was or will be typed; ErrTooLate when it came to another
+// end; ErrUnconfirmed when the agent did not say in time.
+func (c *Core) Recall(ctx context.Context, name string) (*api.SessionMessage, error) {
 	for again := 0; ; again++ {
-		if m, err = c.Message(ctx, name); err != nil {
-			return nil, false, err
+		m, err := c.Message(ctx, name)
+		if err != nil {
+			return nil, err
 		}
 		if err := recallable(m); err != nil {
-			return m, false, err
+			return m, err
 		}
-		if certain, err = c.waitsBehind(ctx, m); err != nil {
-			return m, false, err
+		if m.Labels[api.HostLabel] != "" {
+			return m, c.askBack(ctx, m)
 		}
 		err = c.writer().Delete(ctx, m, client.Preconditions{UID: ptr.To(m.UID), ResourceVersion: ptr.To(m.ResourceVersion)})
 		if apierrors.IsConflict(err) && again < rereads {
 			continue // something became of it meanwhile
 		}
-		return m, certain, err
+		return m, err
 	}
+}
+
+// askBack asks the agent that has a message not to type it.
+func (c *Core) askBack(ctx context.Context, m *api.SessionMessage) error {
+	before := m.DeepCopy()
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, api.RecallAnnotation, token())
+	if err := c.writer().Patch(ctx, m, client.MergeFrom(before), fieldOwner); err != nil || c.DryRun {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, c.timeout())
+	defer cancel()
+	err := follow(limited, c.Client, m, func() bool { return m.Status.Outcome.Final() })
+	switch {
+	case errors.Is(err, errGone):
+		return refuse(ErrFailed, "message "+m.Name+" was deleted by somebody before its agent said whether it was typed", "")
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil && limited.Err() != nil:
+		return refuse(ErrUnconfirmed, fmt.Sprintf("message %s is asked back, and its agent did not say within %s whether it was typed", m.Name, c.timeout()), "the-loop explain "+m.Name)
+	case err != nil:
+		return err
+	case m.Status.Outcome == api.OutcomeDropped && m.Status.Reason == api.ReasonRecalled:
+		return nil
+	}
+	return recallable(m)
 }
 
 // recallable refuses what is too late to be recalled. It is pure.
@@ -195,16 +222,6 @@ func recallable(m *api.SessionMessage) error {
 		return refuse(ErrTooLate, fmt.Sprintf("there is nothing to recall of message %s, which ended without being typed: %s", m.Name, Fate(m)), "")
 	}
 	return nil
-}
-
-// waitsBehind reports whether it is certain that nobody was typing the message: nobody
-// has it yet, it is held, or others are before it.
-func (c *Core) waitsBehind(ctx context.Context, m *api.SessionMessage) (bool, error) {
-	if m.Status.Sequence == 0 || m.Status.Outcome == api.OutcomeHeld {
-		return true, nil
-	}
-	ahead, err := c.ahead(ctx, m)
-	return len(ahead) > 0, err
 }
 
 // ahead are the messages of the same session that come before this one and are not

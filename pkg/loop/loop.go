@@ -308,11 +308,11 @@ func (m Messages) Await(ctx context.Context, message *api.SessionMessage) error 
 	return m.core.AwaitMessage(ctx, message)
 }
 
-// Recall takes back a message that was not typed yet; ErrTooLate when it was. certain is
-// false when it may have been on its way at that very moment.
-func (m Messages) Recall(ctx context.Context, name string) (certain bool, err error) {
-	_, certain, err = m.core.Recall(ctx, name)
-	return certain, err
+// Recall takes back a message that was not typed yet; ErrTooLate when it was, ErrUnconfirmed
+// when its agent did not say in time.
+func (m Messages) Recall(ctx context.Context, name string) error {
+	_, err := m.core.Recall(ctx, name)
+	return err
 }
 
 // Explain says what a message waits for, or how it ended.
