@@ -166,7 +166,8 @@ var _ = Describe("attach and logs, with a real tmux", Ordered, func() {
 			Expect(screen(o)()).NotTo(ContainSubstring("lost words"))
 		},
 		Entry("stopped, its harness left running by policy", "closed", "echo the last word; exec cat", "it is stopped", func(o *api.StandingSession) { o.Spec.State = api.SessionStateStopped }),
-		Entry("ended by itself", "ended", "echo the last word", "its harness has ended", func(*api.StandingSession) {}),
+		// tmux scrolls by a line to say that a pane is dead.
+		Entry("ended by itself", "ended", "echo; echo the last word", "its harness has ended", func(*api.StandingSession) {}),
 	)
 
 	It("says clearly what is not there, not yet there, or elsewhere", func() {

@@ -75,8 +75,8 @@ code is 1 when there is a problem; warnings are none.`,
 
 func (c *cli) printFindings(found []finding) {
 	for _, f := range found {
-		switch {
-		case f.Problem == "":
+		switch f.Problem {
+		case "":
 			fmt.Fprintf(c.Out, "ok       %s: %s\n", f.Name, wrapped(dash(f.Detail), tableWidth-11-len(f.Name), "         "))
 		default:
 			word := "PROBLEM "

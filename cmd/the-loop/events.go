@@ -120,10 +120,7 @@ func (c *cli) followEvents(ctx context.Context, k *core.Core, opts []client.List
 	for ctx.Err() == nil {
 		w, err := k.Client.Watch(ctx, &eventsv1.EventList{}, opts...)
 		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
+			return ignoreStop(ctx, err)
 		}
 		for e := range w.ResultChan() {
 			o, ok := e.Object.(*eventsv1.Event)

@@ -169,7 +169,8 @@ var _ = Describe("the same with kubectl", Ordered, func() {
 			Expect(err).NotTo(HaveOccurred(), "%s\n%s", p.kubectl, out)
 			Expect(wishes(ns)).To(Equal(byVerb), p.verb)
 			reads := slices.ContainsFunc([]string{" get ", " describe ", " auth "}, func(w string) bool { return strings.Contains(p.kubectl, w) })
-			Expect(byVerb == before).To(Equal(reads || strings.Contains(p.verb, "uncordon") || strings.Contains(p.verb, "resume")), "%s: what was not changed proves nothing", p.verb)
+			unchanged := byVerb == before
+			Expect(unchanged).To(Equal(reads || strings.Contains(p.verb, "uncordon") || strings.Contains(p.verb, "resume")), "%s: what was not changed proves nothing", p.verb)
 			left(ns)
 		}
 	})

@@ -485,5 +485,5 @@ func list[T client.Object](ctx context.Context, c *cli, k *core.Core, l listFlag
 	if !l.watch {
 		return nil
 	}
-	return watchList(ctx, c, k, l, t, cells, kind)
+	return watchList(ctx, c, k, l, t, cells, kind, items)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // watchList prints a row for each change, until the person ends it.
-func watchList[T client.Object](ctx context.Context, c *cli, k *core.Core, l listFlags, t *table, cells func(T) []string, kind client.ObjectList) error {
+func watchList[T client.Object](ctx context.Context, c *cli, k *core.Core, l listFlags, t *table, cells func(T) []string, kind client.ObjectList, listed []T) error {
 	var opts []client.ListOption
 	if !l.all {
 		opts = append(opts, client.InNamespace(k.Namespace))
@@ -21,18 +21,16 @@ func watchList[T client.Object](ctx context.Context, c *cli, k *core.Core, l lis
 	if l.host != "" {
 		opts = append(opts, client.MatchingFields{"spec.hostName": l.host})
 	}
-	wide := c.output == "wide"
 	colour := colours(c.Out)
-	headed := len(t.rows) > 0
 	// What was listed is shown again by a watch, and only told when it differs.
 	seen := map[types.UID]string{}
+	for _, o := range listed {
+		seen[o.GetUID()] = o.GetResourceVersion()
+	}
 	for ctx.Err() == nil {
 		w, err := k.Client.Watch(ctx, kind, opts...)
 		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
+			return ignoreStop(ctx, err)
 		}
 		for e := range w.ResultChan() {
 			o, ok := e.Object.(T)
@@ -47,26 +45,31 @@ func watchList[T client.Object](ctx context.Context, c *cli, k *core.Core, l lis
 				continue
 			}
 			seen[o.GetUID()] = version
-			if done, err := c.printObjects(true, o); err != nil {
+			if err := showChange(c, t, o, cells, e.Type == watch.Deleted, colour); err != nil {
 				return err
-			} else if done {
-				continue
 			}
-			if e.Type == watch.Deleted {
-				fmt.Fprintln(c.Out, o.GetName()+" was deleted")
-				continue
-			}
-			row := cells(o)
-			t.widen(row)
-			if !headed {
-				headed = true
-				t.print(c.Out, wide)
-				continue
-			}
-			t.line(c.Out, row, t.widths(wide), colour)
 		}
 		w.Stop()
 	}
+	return nil
+}
+
+// showChange prints one change: the object, or its row, below the heads before the first.
+func showChange[T client.Object](c *cli, t *table, o T, cells func(T) []string, gone, colour bool) error {
+	if done, err := c.printObjects(true, o); done || err != nil {
+		return err
+	}
+	if gone {
+		fmt.Fprintln(c.Out, o.GetName()+" was deleted")
+		return nil
+	}
+	wide, headed, row := c.output == "wide", len(t.rows) > 0, cells(o)
+	t.widen(row)
+	if !headed {
+		t.print(c.Out, wide)
+		return nil
+	}
+	t.line(c.Out, row, t.widths(wide), colour)
 	return nil
 }
 

@@ -73,6 +73,11 @@ func followOnce[T client.Object](ctx context.Context, c client.WithWatch, obj T,
 	if look() {
 		return true, nil
 	}
+	return changes(ctx, w, obj, uid, look)
+}
+
+// changes shows what a watch tells of an object; false when the watch has come to its end.
+func changes[T client.Object](ctx context.Context, w watch.Interface, obj T, uid types.UID, look func() bool) (bool, error) {
 	for {
 		select {
 		case <-ctx.Done():

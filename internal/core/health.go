@@ -95,10 +95,10 @@ func hostHealth(h *api.SessionHost) HostHealth {
 func standingHealth(s *api.StandingSession) StandingHealth {
 	row := RowOf(s)
 	h := StandingHealth{Row: row, Note: "applied"}
-	switch origin := s.Labels[api.OriginLabel]; {
-	case origin == api.OriginDeclared:
+	switch s.Labels[api.OriginLabel] {
+	case api.OriginDeclared:
 		h.Decides, h.Note = row.AutoStart, "declared"
-	case origin == api.OriginCreated:
+	case api.OriginCreated:
 		h.Note = "created"
 	default:
 		h.Decides = row.AutoStart && row.Wanted == api.SessionStateRunning

@@ -190,7 +190,8 @@ func silent(c *metav1.Condition) progress {
 // describeEnd says what an end of the session takes away, for a person who is asked to
 // think before it is done.
 func describeEnd(s Session, keepCheckout bool) string {
-	st, what := s.HostedStatus(), ""
+	st := s.HostedStatus()
+	var what string
 	switch Running(s) {
 	case metav1.ConditionTrue:
 		what = "ends its live session " + st.TmuxTarget
