@@ -83,10 +83,7 @@ func changes[T client.Object](ctx context.Context, w watch.Interface, obj T, uid
 		case <-ctx.Done():
 			return false, ctx.Err()
 		case e, open := <-w.ResultChan():
-			if !open {
-				return false, nil
-			}
-			if e.Type == watch.Error {
+			if !open || e.Type == watch.Error {
 				return false, nil // begun anew, with a read that tells
 			}
 			o, ok := e.Object.(client.Object)
