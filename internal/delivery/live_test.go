@@ -124,8 +124,8 @@ var _ = Describe("a text for a live harness", func() {
 		text := block(size)
 		Expect(text).To(HaveLen(size))
 		Expect(l.deliver(text).Phase).To(Equal(delivery.Submitted))
-		Expect(l.heard() == typed(text)).To(BeTrue())
-		Expect(l.log.Submits()[0] == text).To(BeTrue())
+		Expect(l.heard()).To(Equal(typed(text)))
+		Expect(l.log.Submits()[0]).To(Equal(text))
 		Expect(l.log.Count("submit")).To(Equal(1))
 	},
 		Entry("64 KiB", 64<<10),

@@ -193,12 +193,7 @@ func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool
 	if gone, err := t.begin(ctx, m); err != nil || gone {
 		return gone, 0, err
 	}
-	request := delivery.Request{
-		ID: string(m.UID), Text: body, Digest: digest, Since: t.since(m), Target: t.target(), Begin: func() error { return t.attempt(m) },
-		Session: t.sight.Session, State: t.state, Traits: t.traits(), WhileBusy: t.whileBusy(), Progress: t.mem.progress,
-	}
-	request.Stands = func() bool { return t.draft(ctx) == harness.DraftTyped }
-	request.Empty = func() bool { return t.draft(ctx) == harness.DraftEmpty }
+	request := t.request(ctx, m, body, digest)
 	if t.mem.progress.Pasted.IsZero() && t.sight.Session.Pasted != string(m.UID) {
 		if why, again := t.keptOut(ctx, request); why != "" {
 			if again == takenAgain {
@@ -211,17 +206,9 @@ func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool
 		}
 	}
 	step, err := delivery.Advance(ctx, t.Terminal, request, t.now())
-	if errors.Is(err, tmux.ErrUnknown) {
-		t.Log.Info("delivery waits for tmux", "message", m.Name, "reason", err.Error())
-		// An answer is no silence: what tmux refuses while the session lives is told.
-		if u := (*tmux.UnknownError)(nil); errors.As(err, &u) && u.Reason == tmux.ReasonFailed {
-			t.dispatchFails(m, err)
-		}
-		return false, time.Second, nil
-	}
 	if err != nil {
-		t.dispatchFails(m, err)
-		return false, 0, t.fail("delivering message "+m.Name, err)
+		wait, err = t.undelivered(m, err)
+		return false, wait, err
 	}
 	if t.mem.progress.Pasted.IsZero() && !step.Progress.Pasted.IsZero() {
 		t.notePasted(m, digest, step.Progress.Pasted)
@@ -232,6 +219,30 @@ func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool
 		return false, 0, nil
 	}
 	return t.conclude(ctx, m, step)
+}
+
+// request is the delivery of a message as the session was last seen.
+func (t *turn) request(ctx context.Context, m *api.SessionMessage, body, digest string) delivery.Request {
+	return delivery.Request{
+		ID: string(m.UID), Text: body, Digest: digest, Since: t.since(m), Target: t.target(), Begin: func() error { return t.attempt(m) },
+		Session: t.sight.Session, State: t.state, Traits: t.traits(), WhileBusy: t.whileBusy(), Progress: t.mem.progress,
+		Stands: func() bool { return t.draft(ctx) == harness.DraftTyped },
+		Empty:  func() bool { return t.draft(ctx) == harness.DraftEmpty },
+	}
+}
+
+// undelivered is what becomes of a delivery that failed for now.
+func (t *turn) undelivered(m *api.SessionMessage, err error) (time.Duration, error) {
+	if !errors.Is(err, tmux.ErrUnknown) {
+		t.dispatchFails(m, err)
+		return 0, t.fail("delivering message "+m.Name, err)
+	}
+	t.Log.Info("delivery waits for tmux", "message", m.Name, "reason", err.Error())
+	// An answer is no silence: what tmux refuses while the session lives is told.
+	if u := (*tmux.UnknownError)(nil); errors.As(err, &u) && u.Reason == tmux.ReasonFailed {
+		t.dispatchFails(m, err)
+	}
+	return time.Second, nil
 }
 
 // attemptPath is where the newest delivery that was begun is noted.

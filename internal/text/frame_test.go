@@ -164,7 +164,7 @@ var _ = Describe("every frame", func() {
 		It("P01, P34: "+name+" sanitises also what nobody sanitised before, and the rest goes in as it is", func() {
 			for _, c := range corpus.Accepted(4096) {
 				clean, _ := text.Sanitize(c.Text)
-				Expect(frame("alice", c.Text) == frame("alice", clean)).To(BeTrue(), c.Name)
+				Expect(frame("alice", c.Text)).To(Equal(frame("alice", clean)), c.Name)
 				Expect(strings.Contains(frame("alice", c.Text), "\n"+clean)).To(BeTrue(), c.Name)
 			}
 		})
@@ -228,7 +228,7 @@ now
 			want, _ := text.Sanitize(c.Text)
 			_, body, ok := opened(text.Envelope(from, c.Text))
 			Expect(ok).To(BeTrue(), c.Name)
-			Expect(body == want).To(BeTrue(), c.Name)
+			Expect(body).To(Equal(want), c.Name)
 		}
 	})
 

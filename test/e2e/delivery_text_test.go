@@ -69,7 +69,7 @@ var _ = Describe("what is said to a session", func() {
 		h := env.NewDemoHost("memory", "complete", "think=0")
 		s := h.Standing("listener")
 		h.Ready(s, time.Minute)
-		said := make([]*api.SessionMessage, len(sayings))
+		said := make([]*api.SessionMessage, len(sayings)+1)
 		var saying sync.WaitGroup
 		for i, t := range sayings {
 			saying.Go(func() {
@@ -84,7 +84,7 @@ var _ = Describe("what is said to a session", func() {
 			})
 		}
 		saying.Wait()
-		said = append(said, byKubectl(h, s, "surrogate", `"lone \ud800 surrogate"`))
+		said[len(sayings)] = byKubectl(h, s, "surrogate", `"lone \ud800 surrogate"`)
 		arrive := []string{"lone \uFFFD surrogate"}
 		for _, t := range sayings {
 			arrive = append(arrive, t.arrives)
