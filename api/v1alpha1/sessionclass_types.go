@@ -199,9 +199,9 @@ type PromptTemplates struct {
 	// +kubebuilder:default={}
 	Spawn PromptTemplate `json:"spawn,omitempty"`
 	// event is how an event of the work item is put to its session. It is read by
-	// who makes a SessionMessage of the event, such as the GitHub ingress; what
-	// people say is not put into it. With None a message has the excerpt of the
-	// event alone.
+	// who makes a SessionMessage of the event, which is the GitHub ingress; this
+	// version has none. What people say is not put into it. With None a message
+	// has the excerpt of the event alone.
 	// +optional
 	// +kubebuilder:default={}
 	Event PromptTemplate `json:"event,omitempty"`

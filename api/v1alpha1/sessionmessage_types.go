@@ -179,9 +179,12 @@ func (o MessageOutcome) Final() bool {
 }
 
 // SessionMessageStatus is what became of a message.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.outcome) || !(oldSelf.outcome in ['Typed','Submitted','Refused','Dropped','Unknown']) || (has(self.outcome) && self.outcome == oldSelf.outcome)",message="status.outcome is final and does not change: look at the message again"
 type SessionMessageStatus struct {
-	// sequence is the message's place in the queue of its session, given once by
-	// the agent of the session's host.
+	// sequence is the message's place in the queue of its session, given by the
+	// agent of the session's host. After a crash of the agent the numbers of
+	// finished messages can be given again; those of waiting ones are not.
 	// +optional
 	Sequence int64 `json:"sequence,omitempty"`
 

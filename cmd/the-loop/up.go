@@ -212,7 +212,11 @@ func (o *upOptions) connect(ctx context.Context, st state, out io.Writer) (*conn
 		if err != nil {
 			return nil, fmt.Errorf("--kubeconfig: %w", err)
 		}
-		return &connection{admin: cfg, hub: cfg, agent: cfg, kubeconfig: path}, nil
+		// Each part is what the bindings and the admission policies know it as.
+		hub, agent := rest.CopyConfig(cfg), rest.CopyConfig(cfg)
+		hub.Impersonate = rest.ImpersonationConfig{UserName: "theloop-controller"}
+		agent.Impersonate = rest.ImpersonationConfig{UserName: "theloop-agent:" + o.agent.HostName, Groups: []string{"theloop:agents"}}
+		return &connection{admin: cfg, hub: hub, agent: agent, kubeconfig: path}, nil
 	}
 	if o.controlPlaneDir == "" {
 		return nil, errors.New("no control plane: name the directory with kube-apiserver and etcd by --control-plane-dir (make controlplane builds them and prints it), or an existing cluster by --kubeconfig")

@@ -32,6 +32,9 @@ type Options struct {
 	Version string
 	// MetricsAddress serves metrics when it is not "" or "0".
 	MetricsAddress string
+	// Workers is how many sessions of each kind are worked on, and so delivered to, at a
+	// time. 0 is 8.
+	Workers int
 	// OTLPEndpoint is the URL of an OTLP receiver (HTTP) that is told of every delivery, ""
 	// for none.
 	OTLPEndpoint string
@@ -51,6 +54,12 @@ func (o *Options) Complete() error {
 	}
 	if problems := validation.IsDNS1123Label(o.HostName); len(problems) > 0 {
 		return fmt.Errorf("--host-name %q cannot name a host: %s", o.HostName, strings.Join(problems, "; "))
+	}
+	if o.Workers == 0 {
+		o.Workers = defaultWorkers
+	}
+	if o.Workers < 1 || o.Workers > 1000 {
+		return fmt.Errorf("--workers %d is not a number of sessions from 1 to 1000", o.Workers)
 	}
 	return o.HostOptions.Complete()
 }
@@ -113,7 +122,7 @@ func (o Options) run(ctx context.Context, cfg *rest.Config, engine *session.Engi
 		return err
 	}
 	defer closing()
-	if err := setup(ctx, mgr, engine, host, traces, o.Log); err != nil {
+	if err := setup(ctx, mgr, engine, host, o.Workers, traces, o.Log); err != nil {
 		return err
 	}
 	counts := census{mgr.GetClient()}

@@ -39,9 +39,10 @@ const pendingIndex = "pendingFor"
 
 func messageKey(kind, name string) string { return kind + "/" + name }
 
-// workers is how many sessions of one kind are worked on at a time. What takes time
-// comes back as an event; only the sweep after an end may hold one for some seconds.
-const workers = 4
+// defaultWorkers is how many sessions of one kind are worked on at a time. What takes time
+// comes back as an event; only the sweep after an end may hold one for some seconds. The
+// others wait for tmux and the API server, so there are more than processors.
+const defaultWorkers = 8
 
 // ManagerOptions are the options of the agent's manager: it sees the sessions and
 // messages of its own host and no others, and keeps no secret.
@@ -74,7 +75,7 @@ func ManagerOptions(hostName string, base ctrl.Options) ctrl.Options {
 
 // setup adds the agent's reconcilers, its lister and its host's registration to a
 // manager made with ManagerOptions. What happens to sessions is told to log.
-func setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host Host, traces traces, log logr.Logger) error {
+func setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host Host, workers int, traces traces, log logr.Logger) error {
 	index := func(o client.Object) []string {
 		m := o.(*api.SessionMessage)
 		if m.Status.Outcome.Final() {
@@ -90,7 +91,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host H
 	engine.KnownUID = hints.known
 	engine.Jobs = session.NewJobs(func(uid types.UID) { hints.changed([]string{string(uid)}, nil, false) })
 	for _, k := range kinds.All {
-		if err := setupKind(mgr, engine, host.Name, k, traces, log, hints.channel(k.Name)); err != nil {
+		if err := setupKind(mgr, engine, host.Name, workers, k, traces, log, hints.channel(k.Name)); err != nil {
 			return err
 		}
 	}
@@ -116,7 +117,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host H
 	return mgr.Add(&registration{Host: host, manager: mgr, status: status})
 }
 
-func setupKind(mgr ctrl.Manager, engine *session.Engine, hostName string, k kinds.Kind, traces traces, log logr.Logger, hinted <-chan event.GenericEvent) error {
+func setupKind(mgr ctrl.Manager, engine *session.Engine, hostName string, workers int, k kinds.Kind, traces traces, log logr.Logger, hinted <-chan event.GenericEvent) error {
 	r := &sessionReconciler{
 		client: mgr.GetClient(), reader: mgr.GetAPIReader(), emitter: emit.New(mgr, "theloop-agent", log),
 		engine: engine, hostName: hostName, fresh: k.New, log: log, traces: traces,

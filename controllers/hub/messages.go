@@ -107,13 +107,18 @@ func (r *messageReconciler) route(ctx context.Context, m *api.SessionMessage) (t
 		return 0, err
 	}
 	if obj == nil {
-		if left := sessionWait - r.clock.Since(m.CreationTimestamp.Time); left > 0 && m.Status.SessionUID == "" {
+		if left := sessionWait - r.clock.Since(m.CreationTimestamp.Time); left > 0 && m.Status.SessionUID == "" && len(m.OwnerReferences) == 0 {
 			return left, nil
 		}
 		return 0, r.refuse(ctx, m)
 	}
-	if obj.Placement().HostName == "" || handed(m, obj) {
+	switch {
+	case handed(m, obj):
 		return 0, nil
+	case obj.GetDeletionTimestamp() != nil:
+		return 0, r.refuse(ctx, m)
+	case obj.Placement().HostName == "":
+		return 0, r.mark(ctx, m)
 	}
 	key := m.Namespace + "/" + m.Spec.SessionRef.Kind + "/" + m.Spec.SessionRef.Name
 	r.order.LockKey(key)
@@ -122,12 +127,38 @@ func (r *messageReconciler) route(ctx context.Context, m *api.SessionMessage) (t
 	if err != nil {
 		return 0, err
 	}
-	for _, w := range waiting {
+	for _, w := range waiting[:min(len(waiting), handAtOnce)] {
 		if err := r.hand(ctx, w, obj); client.IgnoreNotFound(err) != nil {
 			return 0, err
 		}
 	}
+	if len(waiting) > handAtOnce {
+		return time.Millisecond, nil // others' turn
+	}
 	return 0, nil
+}
+
+// handAtOnce bounds how long one busy session keeps the others waiting.
+const handAtOnce = 50
+
+// mark notes the version with which a message was created that has to wait for a host: what
+// is changed of it meanwhile does not cost its place.
+func (r *messageReconciler) mark(ctx context.Context, m *api.SessionMessage) error {
+	if createdVersion(m) != m.ResourceVersion {
+		return nil
+	}
+	before := m.DeepCopy()
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, api.CreatedVersionAnnotation, m.ResourceVersion)
+	return r.client.Patch(ctx, m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), apply.Hub)
+}
+
+// createdVersion is the version with which a message was created, or the present one of a
+// message that nobody has marked.
+func createdVersion(m *api.SessionMessage) string {
+	if v := m.Annotations[api.CreatedVersionAnnotation]; v != "" {
+		return v
+	}
+	return m.ResourceVersion
 }
 
 // handed reports that a message is with its session's host.
@@ -159,9 +190,9 @@ func (r *messageReconciler) waiting(ctx context.Context, m *api.SessionMessage, 
 	return out, nil
 }
 
-// byVersion orders messages that nobody has changed yet by their creation.
+// byVersion orders messages by their creation.
 func byVersion(a, b *api.SessionMessage) int {
-	n, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+	n, err := resourceversion.CompareResourceVersion(createdVersion(a), createdVersion(b))
 	if err != nil {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	}
@@ -171,9 +202,7 @@ func byVersion(a, b *api.SessionMessage) int {
 // hand labels a message with the host of its session.
 func (r *messageReconciler) hand(ctx context.Context, m *api.SessionMessage, obj kinds.Session) error {
 	before := m.DeepCopy()
-	if !owned(m, obj) {
-		metav1.SetMetaDataAnnotation(&m.ObjectMeta, api.CreatedVersionAnnotation, m.ResourceVersion)
-	}
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, api.CreatedVersionAnnotation, createdVersion(m))
 	metav1.SetMetaDataLabel(&m.ObjectMeta, api.HostLabel, obj.Placement().HostName)
 	m.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: api.GroupVersion.String(), Kind: obj.SessionKind(), Name: obj.GetName(), UID: obj.GetUID(),
@@ -228,7 +257,8 @@ func (r *messageReconciler) refuse(ctx context.Context, m *api.SessionMessage) e
 	now := r.clock.Now()
 	outcome, reason := api.OutcomeRefused, api.ReasonSessionNotFound
 	message := "there is no " + m.Spec.SessionRef.Kind + " " + m.Namespace + "/" + m.Spec.SessionRef.Name + " that this message is for"
-	if live.Status.DeliveredTime != nil {
+	if live.Status.DeliveredTime != nil || live.Labels[api.HostLabel] != "" {
+		// What a host had, and never said the end of, may have been typed there.
 		outcome, reason = api.OutcomeUnknown, api.ReasonOutcomeUnknown
 		message = "the text was typed, and the session was gone before its harness said that it took it"
 	}

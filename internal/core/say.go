@@ -17,9 +17,6 @@ import (
 	"github.com/theloop-dev/the-loop/internal/workitem"
 )
 
-// maxText is the size of a message's text that the API takes, in bytes.
-const maxText = 262144
-
 // Saying is a text for a session.
 type Saying struct {
 	Text string
@@ -39,8 +36,8 @@ func (c *Core) Say(ctx context.Context, s Session, saying Saying) (*api.SessionM
 	if clean, _ := text.Sanitize(saying.Text); clean == "" {
 		return nil, invalid("there is nothing to say: the text is empty, or blanks and control characters alone", "")
 	}
-	if len(saying.Text) > maxText {
-		return nil, invalid(fmt.Sprintf("the text has %d bytes, and %d are the most", len(saying.Text), maxText), "put it into a file in the session's directory and refer to it")
+	if len(saying.Text) > text.Limit {
+		return nil, invalid(fmt.Sprintf("the text has %d bytes, and %d are the most", len(saying.Text), text.Limit), "put it into a file in the session's directory and refer to it")
 	}
 	if err := takesMessages(s); err != nil {
 		return nil, err

@@ -51,6 +51,9 @@ type Request struct {
 	// No carriage return is typed into an empty box: it would take a suggestion of the
 	// harness.
 	Empty func() bool
+	// Open names what else is open at the terminal and would take a carriage return, where
+	// the harness's own evidence does not tell of it; "" is nothing. nil is not known.
+	Open func() string
 	// WhileBusy allows to type while the harness is in a turn.
 	WhileBusy bool
 	// Progress is what this process did for the delivery so far.
@@ -140,6 +143,12 @@ func Advance(ctx context.Context, term Terminal, r Request, now time.Time) (Step
 			step.Phase, step.Detail = Held, "the text is pasted and not submitted: "+why
 			return step, nil
 		}
+		if r.Open != nil && r.Session.Submitted != r.ID {
+			if open := r.Open(); open != "" {
+				step.Phase, step.Detail, step.After = Held, "the text is pasted and not submitted: "+open, openAgain
+				return step, nil
+			}
+		}
 		if r.unseen(now, &step) {
 			return step, nil
 		}
@@ -152,6 +161,9 @@ func Advance(ctx context.Context, term Terminal, r Request, now time.Time) (Step
 	}
 	return r.await(now, step), nil
 }
+
+// openAgain is how soon it is looked whether a dialog is still open that no hook tells of.
+const openAgain = 2 * time.Second
 
 // emptyAgain is how soon an empty input box is looked at again at the earliest.
 const emptyAgain = 100 * time.Millisecond
@@ -214,11 +226,16 @@ func (r Request) taken() (time.Time, bool) {
 	if !r.Progress.Own {
 		return r.State.TookSince(r.Digest, r.Since)
 	}
-	for _, k := range slices.Backward(r.State.Taken) {
+	return r.Progress.Took(r.State, r.Digest)
+}
+
+// Took tells when a prompt of this digest was taken behind an Own paste.
+func (p Progress) Took(s harness.State, digest string) (time.Time, bool) {
+	for _, k := range slices.Backward(s.Taken) {
 		switch {
-		case k.Digest == r.Progress.Before.Digest && k.Time.Equal(r.Progress.Before.Time):
+		case k.Digest == p.Before.Digest && k.Time.Equal(p.Before.Time):
 			return time.Time{}, false
-		case k.Digest == r.Digest:
+		case k.Digest == digest:
 			return k.Time, true
 		}
 	}
@@ -355,6 +372,9 @@ func (r Request) refused(now time.Time) (why string, left time.Duration) {
 		}
 		ends := k.Ends().Add(spread(r.ID))
 		if left = ends.Sub(now); left <= 0 {
+			if r.State.Activity == harness.ActivityBusy {
+				return k.what + " until a moment ago, and the turn that shows whether it still is has not ended", 0
+			}
 			continue
 		}
 		until := "until " + ends.UTC().Format(time.RFC3339)

@@ -25,6 +25,9 @@ type Attempt struct {
 	// Untaken: the delivery ended without evidence, so that the text may still stand in
 	// the harness's input box.
 	Untaken bool `json:"untaken,omitempty"`
+	// Stood: after that it was seen in the input box, so that an empty box says that it is
+	// gone.
+	Stood bool `json:"stood,omitempty"`
 }
 
 // Save writes an attempt, through to the disk.

@@ -93,6 +93,9 @@ func namedTime(text string, at time.Time, local *time.Location) time.Time {
 		return time.Time{}
 	}
 	t = t.Add(time.Minute)
+	if m[1] != "" && year == "" && t.Before(at.AddDate(0, -6, 0)) {
+		t = t.AddDate(1, 0, 0) // over New Year
+	}
 	if m[1] == "" && !t.After(at) {
 		t = t.AddDate(0, 0, 1)
 	}

@@ -236,7 +236,7 @@ func onlyVolatile(changed, stored *api.HostedSessionStatus) bool {
 	quiet.Activity, quiet.LastMessageAt, quiet.LastSequence = stored.Activity, stored.LastMessageAt, stored.LastSequence
 	before := meta.FindStatusCondition(stored.Conditions, api.ConditionAcceptingInput)
 	after := meta.FindStatusCondition(quiet.Conditions, api.ConditionAcceptingInput)
-	if before != nil && after != nil && before.Status == after.Status && before.ObservedGeneration == after.ObservedGeneration {
+	if before != nil && after != nil && before.Status == after.Status && after.Status == metav1.ConditionTrue && before.ObservedGeneration == after.ObservedGeneration {
 		*after = *before
 	}
 	return equality.Semantic.DeepEqual(quiet, stored)

@@ -45,7 +45,7 @@ func (t *turn) plan(ctx context.Context) Plan {
 // notify tells who is attached that messages wait for what stands in the input box, in the
 // status line of the session, and no longer when they do not.
 func (t *turn) notify(ctx context.Context) {
-	if t.sight.Holder != HolderLiveOurs {
+	if !t.sight.Holder.Ours() {
 		return
 	}
 	code, note := "", ""
@@ -111,11 +111,14 @@ func (t *turn) keptOut(ctx context.Context, r delivery.Request) (why string, aga
 		return untaken, 0
 	}
 	draft, open := t.inputBox(ctx)
-	if untaken != "" && draft == harness.DraftTyped {
-		t.mem.stood = t.mem.attempt.Message
+	if untaken != "" && draft == harness.DraftTyped && !t.mem.attempt.Stood {
+		t.mem.attempt.Stood = true
+		if err := t.mem.attempt.Save(t.attemptPath()); err != nil {
+			t.Log.Info("that a text stands in the input box is not noted", "reason", err.Error())
+		}
 	}
 	switch {
-	case untaken != "" && (draft != harness.DraftEmpty || t.mem.stood != t.mem.attempt.Message):
+	case untaken != "" && (draft != harness.DraftEmpty || !t.mem.attempt.Stood):
 		// Of a harness that hangs, the box is empty before it has even read the text.
 		return untaken, draftAgain
 	case open != "":

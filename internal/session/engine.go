@@ -206,6 +206,17 @@ func (t *turn) steps(ctx context.Context) (time.Duration, error) {
 		if err := t.credit(ctx); err != nil {
 			return 0, err
 		}
+		if !t.fresh && t.unproved() {
+			t.snap, t.snapErr = t.Lister.Refresh(ctx)
+			t.fresh = true
+			continue
+		}
+		// What is taken back or too old is no reason to start anything.
+		if t.recall() == nil {
+			if _, err := t.expire(ctx); err != nil {
+				return 0, err
+			}
+		}
 		plan := t.plan(ctx)
 		if plan.Action != ActionNone && plan.Action != ActionDeliver && !t.fresh {
 			// Decided on what may be a second old: look again before anything is done. What is
@@ -427,7 +438,7 @@ func (t *turn) recordInto(in *Input, resumeAllowed bool) {
 		// It costs building a command line, and is asked only where something is started.
 		in.CanResume = resumeAllowed && t.sight.Holder != HolderLiveOurs && t.resumable() && (t.launch.adapter.Name() == st.Harness || st.Harness == "")
 		// A text that was pasted is brought to its end before the harness is.
-		in.ArgsDiffer = t.launch.differs(st) && t.mem.progress.Pasted.IsZero()
+		in.ArgsDiffer = t.launch.differs(st) && t.mem.progress.Pasted.IsZero() && (t.head() == nil || !t.attempted(t.head()))
 	}
 	if !t.mem.endedSince.IsZero() {
 		// An entry that was quiet for long enough is forgotten.

@@ -203,7 +203,7 @@ func (t *turn) compare(before *api.HostedSessionStatus) {
 	case was != is && is == api.ReasonGated:
 		gates := gatesOf(t.Object)
 		t.tell(event.SessionSpawnDeferred, fmt.Sprintf("not started while spec.startGates holds %v", gates), "gates", gates)
-	case is == api.ReasonTmuxUnknown && anew && t.desired() != DesiredRunning && t.status.ClosedAt == nil:
+	case is == api.ReasonTmuxUnknown && anew && t.desired() != DesiredRunning && t.desired() != DesiredParked && t.status.ClosedAt == nil:
 		_ = t.stopFails(errors.New("tmux does not answer"))
 	}
 	was, _ = reasonOf(before, api.ConditionAcceptingInput)

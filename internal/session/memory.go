@@ -66,8 +66,8 @@ type memory struct {
 	// it was read.
 	attempt  delivery.Attempt
 	recalled bool
-	// stood is the newest message that was typed, not taken, and seen in the input box.
-	stood string
+	// unsure is the message whose outcome may be on record although its write failed.
+	unsure types.UID
 	// activitySince and booksSince are since when status is kept back that says what the
 	// harness does, or what merely counts.
 	activitySince, booksSince time.Time

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -41,10 +42,8 @@ func (t *turn) finish(ctx context.Context, m *api.SessionMessage, o api.MessageO
 		t.setMessage(m, api.ConditionFailed, metav1.ConditionTrue, reason, message)
 	}
 	if err := t.Store.SaveMessage(ctx, m); err != nil {
-		// It may be on record all the same: the next look reads it past the cache first.
-		if t.mem.inflight == m.UID {
-			t.mem.inflight, t.mem.progress = "", delivery.Progress{}
-		}
+		// It may be on record all the same: that is looked up past the cache first.
+		t.mem.unsure = m.UID
 		return t.fail("recording the outcome of message "+m.Name, err)
 	}
 	t.queue = slices.DeleteFunc(t.queue, func(q *api.SessionMessage) bool { return q == m })
@@ -147,8 +146,8 @@ func (t *turn) withdraw(ctx context.Context, m *api.SessionMessage) error {
 
 // hold says on a message why it waits.
 func (t *turn) hold(ctx context.Context, m *api.SessionMessage, why string) error {
-	if t.mem.inflight == m.UID && !t.mem.progress.Pasted.IsZero() {
-		return nil
+	if t.attempted(m) {
+		return nil // it stands in the pane, and its status says so
 	}
 	if c := meta.FindStatusCondition(m.Status.Conditions, api.ConditionDelivered); m.Status.Outcome == api.OutcomeHeld && c != nil && c.Message == why {
 		return nil
@@ -210,7 +209,7 @@ func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool
 		wait, err = t.undelivered(m, err)
 		return false, wait, err
 	}
-	if t.mem.progress.Pasted.IsZero() && !step.Progress.Pasted.IsZero() {
+	if m.Status.DeliveredTime == nil && !step.Progress.Pasted.IsZero() {
 		t.notePasted(m, digest, step.Progress.Pasted)
 	}
 	t.mem.progress = step.Progress
@@ -221,13 +220,32 @@ func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool
 	return t.conclude(ctx, m, step)
 }
 
+// unproved reports that a message in the queue was begun, and that what became of it is
+// told by the terminal alone.
+func (t *turn) unproved() bool {
+	id := t.mem.attempt.Message
+	return id != "" && (string(t.mem.inflight) != id || t.mem.progress.Pasted.IsZero()) &&
+		slices.ContainsFunc(t.queue, func(m *api.SessionMessage) bool { return string(m.UID) == id })
+}
+
 // request is the delivery of a message as the session was last seen.
 func (t *turn) request(ctx context.Context, m *api.SessionMessage, body, digest string) delivery.Request {
+	box := sync.OnceValues(func() (harness.Draft, string) { return t.inputBox(ctx) })
 	return delivery.Request{
 		ID: string(m.UID), Text: body, Digest: digest, Since: t.since(m), Target: t.target(), Begin: func() error { return t.attempt(m) },
 		Session: t.sight.Session, State: t.state, Traits: t.traits(), WhileBusy: t.whileBusy(), Progress: t.mem.progress,
 		Stands: func() bool { return t.draft(ctx) == harness.DraftTyped },
-		Empty:  func() bool { return t.draft(ctx) == harness.DraftEmpty },
+		Empty: func() bool {
+			draft, _ := box()
+			return draft == harness.DraftEmpty
+		},
+		Open: func() string {
+			draft, open := box()
+			if draft != harness.DraftUnknown {
+				return "" // the box is there: the text in it may speak of anything
+			}
+			return open
+		},
 	}
 }
 
@@ -301,8 +319,11 @@ func (t *turn) attempted(m *api.SessionMessage) bool {
 // untaken says that the text of an earlier message may still stand in the input box:
 // the next one would be glued to it.
 func (t *turn) untaken() string {
-	a := t.mem.attempt
-	if !a.Untaken || t.status.Launch == nil || a.Launch != t.status.Launch.ID {
+	a, s := t.mem.attempt, t.sight.Session
+	// One that was deleted or lost between the text and the return has left its text too.
+	left := a.Message != "" && s.Pasted == a.Message && s.Submitted != a.Message &&
+		!slices.ContainsFunc(t.queue, func(m *api.SessionMessage) bool { return string(m.UID) == a.Message })
+	if !a.Untaken && !left || t.status.Launch == nil || a.Launch != t.status.Launch.ID {
 		return ""
 	}
 	for _, k := range t.state.Taken {
@@ -310,7 +331,7 @@ func (t *turn) untaken() string {
 			return ""
 		}
 	}
-	return "an earlier message was typed and not taken, and may still stand in the input box: attach, and submit it or clear it"
+	return "an earlier message was typed and not taken, and may still stand in the input box: attach, and submit it or clear it; where nothing stands, submit anything by hand"
 }
 
 // settle ends what can no longer be finished, before any other delivery begins: a
@@ -344,6 +365,9 @@ func (t *turn) conclusion(ctx context.Context, m *api.SessionMessage, why string
 // took tells when a harness said that it took m, which was, or may have been, typed.
 func (t *turn) took(m *api.SessionMessage) (time.Time, bool) {
 	_, digest := t.typed(m)
+	if t.mem.inflight == m.UID && t.mem.progress.Own {
+		return t.mem.progress.Took(t.state, digest)
+	}
 	since := t.mem.attempt.Time
 	if t.mem.attempt.Message != string(m.UID) && m.Status.DeliveredTime != nil {
 		since = m.Status.DeliveredTime.Time
@@ -391,7 +415,8 @@ func (t *turn) supersede(ctx context.Context, key string) error {
 // begin makes m the delivery under way. A message that another life of the agent may
 // have finished, or that was taken back, is looked up first.
 func (t *turn) begin(ctx context.Context, m *api.SessionMessage) (gone bool, err error) {
-	if t.mem.inflight == m.UID && t.mem.launch == t.status.Launch.ID {
+	same := t.mem.inflight == m.UID && t.mem.launch == t.status.Launch.ID
+	if same && t.mem.unsure != m.UID {
 		return false, nil
 	}
 	live, err := t.Store.LiveMessage(ctx, m)
@@ -405,7 +430,9 @@ func (t *turn) begin(ctx context.Context, m *api.SessionMessage) (gone bool, err
 	if t.recalled(live) && !t.attempted(m) {
 		return true, t.withdraw(ctx, m)
 	}
-	t.mem.inflight, t.mem.launch, t.mem.progress = m.UID, t.status.Launch.ID, delivery.Progress{}
+	if t.mem.unsure = ""; !same {
+		t.mem.inflight, t.mem.launch, t.mem.progress = m.UID, t.status.Launch.ID, delivery.Progress{}
+	}
 	return false, nil
 }
 
@@ -431,7 +458,7 @@ func (t *turn) conclude(ctx context.Context, m *api.SessionMessage, step deliver
 		return true, 0, t.submitted(ctx, m, step.Evidence)
 	case delivery.Typed:
 		if t.evidence() {
-			t.mem.attempt.Untaken = true
+			t.mem.attempt.Untaken, t.mem.attempt.Stood = true, t.draft(ctx) == harness.DraftTyped
 			if err := t.mem.attempt.Save(t.attemptPath()); err != nil {
 				return false, 0, t.fail("noting that message "+m.Name+" was not taken", err)
 			}
@@ -444,12 +471,7 @@ func (t *turn) conclude(ctx context.Context, m *api.SessionMessage, step deliver
 		return false, min(step.After, evidenceSoon-since), nil
 	}
 	if m.Status.Reason != api.ReasonPasted {
-		if m.Status.DeliveredTime == nil {
-			// Noted in another turn, whose copy was not written.
-			_, digest := t.typed(m)
-			t.notePasted(m, digest, step.Progress.Pasted)
-		}
-		m.Status.Reason = api.ReasonPasted
+		m.Status.Outcome, m.Status.Reason = api.OutcomeQueued, api.ReasonPasted
 		return false, step.After, t.saveMessage(ctx, m)
 	}
 	return false, step.After, nil

@@ -8,10 +8,11 @@ import (
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/internal/prompt"
+	"github.com/theloop-dev/the-loop/internal/text"
 )
 
 // maxText is the longest text of a message, in bytes.
-const maxText = 262144
+const maxText = text.Limit
 
 // maxPromptFile bounds a brief that is read from a file, in bytes.
 const maxPromptFile = 256 << 10

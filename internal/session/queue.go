@@ -30,13 +30,13 @@ func (t *turn) enqueue(ctx context.Context) error {
 		t.mem.sequence = max(t.mem.sequence, m.Status.Sequence)
 	}
 	t.mem.sequence = max(t.mem.sequence, t.status.LastSequence)
+	// Without the journal nothing is typed, which says so; the rest goes on.
+	_ = t.recall()
+	t.places()
 	if _, paused := t.Object.GetAnnotations()[api.PausedAnnotation]; paused {
 		slices.SortFunc(t.queue, t.byPlace)
 		return nil
 	}
-	// Without the journal nothing is typed, which says so; the rest goes on.
-	_ = t.recall()
-	t.places()
 	slices.SortFunc(t.queue, t.byPlace)
 	ahead := 0
 	for _, m := range slices.Clone(t.queue) {
@@ -49,10 +49,14 @@ func (t *turn) enqueue(ctx context.Context) error {
 		}
 		if !anew || ahead < t.maxPending() {
 			ahead++
+			if anew {
+				t.queued(m)
+			}
 			continue
 		}
 		why := fmt.Sprintf("%d messages wait for the session already, and messages.maxPending of its class allows no more: send it again later", ahead)
 		if err := t.finish(ctx, m, api.OutcomeRefused, api.ReasonQueueFull, why); err != nil {
+			delete(t.mem.places, m.UID) // it has none
 			return err
 		}
 	}
@@ -89,7 +93,6 @@ func (t *turn) place(m *api.SessionMessage) {
 	}
 	t.mem.places[m.UID] = p
 	t.setPlace(m, p)
-	t.queued(m)
 }
 
 func (t *turn) setPlace(m *api.SessionMessage, p place) {

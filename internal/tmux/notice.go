@@ -12,8 +12,8 @@ var (
 )
 
 // Notice shows text at the right end of the session's status line, to whoever is attached,
-// until another one takes its place; "" takes it away, and what the line showed before is
-// back. code names it in Session.Notice: lower-case letters, digits and "-", at most 40. text
+// until another one takes its place; "" takes it away, and what the server's own options say
+// is back: an option that a person has set on that very session is lost. code names it in Session.Notice: lower-case letters, digits and "-", at most 40. text
 // holds letters, digits, blanks and ",:()-", at most 100 characters: nothing that tmux could
 // take for a format. Errors of the server are *UnknownError; showing it twice is no harm.
 func (s *Server) Notice(ctx context.Context, t Target, code, text string) (Result, error) {
