@@ -139,8 +139,8 @@ type MessageSource struct {
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^\x00-\x1f\x7f-\x9f]*$')`,message="source.actor must not contain control characters"
 	Actor string `json:"actor,omitempty"`
 	// trust: Operator for somebody who may steer the session, Collaborator for
-	// somebody known, Untrusted for anybody else. The text of the last two is typed
-	// in an envelope that says where it comes from and that it is data.
+	// somebody known, Untrusted for anybody else. The text of the last two is
+	// typed in an envelope that says where it comes from and that it is data.
 	// +optional
 	// +kubebuilder:validation:Enum=Operator;Collaborator;Untrusted
 	// +kubebuilder:default=Operator

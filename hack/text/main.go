@@ -91,7 +91,10 @@ are ours too:
   with a backslash, so that no name can pass itself off as a tier.
 - The digits are made from the UID of the message's object, which the API server makes when the text is stored already. Who wrote the
   text cannot know them, so that no line of it ends the envelope. A text or a name that does contain them makes the envelope take other ones.
-- Between the two lines stands the sanitised text, byte for byte. Lines in it that look like the end of an envelope have other digits.
+- Between the two lines stands the sanitised text, byte for byte, but for a backslash before each ` + "`@`" + `. Without it a harness
+  would read the file that a word such as ` + "`@~/.ssh/id_rsa`" + ` names, wherever it is and without a question, and put it into the
+  conversation. The names above have that backslash too. An operator's ` + "`@file`" + ` works as it does at the terminal.
+- Lines in the text that look like the end of an envelope have other digits.
 
 An envelope tells the model what is data. It cannot make a model heed that: what a session may do at all is decided by the harness's
 permissions and by what its account may do.

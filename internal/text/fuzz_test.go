@@ -146,6 +146,9 @@ func FuzzEnvelope_C061(f *testing.F) {
 		if why := hazard(got); why != "" {
 			t.Fatalf("%q: %s", got, why)
 		}
+		if strings.Count(got, "@") != strings.Count(got, `\@`) {
+			t.Fatalf("%q names something that a harness would look up", got)
+		}
 		if !strings.HasPrefix(head, "Message (trust: Untrusted, from: ") && p.Trust != text.TrustCollaborator {
 			t.Fatalf("%q of %q says another trust", head, name)
 		}
