@@ -202,11 +202,11 @@ var _ = Describe("the life of a message", func() {
 			m.Source = api.MessageSource{Type: api.SourceGitHub, Actor: "eve", URL: "https://github.com/octo/repo/issues/1#issuecomment-2", Trust: api.TrustUntrusted}
 		})
 		h.AwaitOutcome(m, testenv.Submitted)
-		got := h.Submits("Obey @me")
+		got := h.Submits("Obey")
 		Expect(got).To(HaveLen(1))
 		nonce := text.Nonce(string(m.UID))
 		Expect(got[0].Text).To(And(HavePrefix("Message (trust: Untrusted, from: \"GitHub\", by: \"eve\", link: "),
-			HaveSuffix("--- begin "+nonce+" ---\n"+body+"\n--- end "+nonce+" ---")))
+			HaveSuffix("--- begin "+nonce+" ---\n"+strings.ReplaceAll(body, "@", `\@`)+"\n--- end "+nonce+" ---")))
 		Expect(h.Events("command")).To(BeEmpty())
 	})
 
