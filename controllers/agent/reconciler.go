@@ -12,7 +12,6 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -95,7 +94,7 @@ func (r *sessionReconciler) subject(ctx context.Context, obj kinds.Session) (*se
 	}
 	for i := range list.Items {
 		m := list.Items[i].DeepCopy()
-		if isFor(m, obj.GetUID()) {
+		if kinds.IsFor(m, obj) {
 			s.Messages = append(s.Messages, m)
 		}
 	}
@@ -123,13 +122,6 @@ func (r *sessionReconciler) sharesCheckout(ctx context.Context, w *api.WorkItemS
 	return slices.ContainsFunc(all.Items, func(o api.WorkItemSession) bool {
 		return o.UID != w.UID && o.DeletionTimestamp == nil && o.Spec.State == api.SessionStateRunning && session.RefOf(&o) == ref
 	}), nil
-}
-
-// isFor reports whether a message is for this very object, and not for an earlier one
-// of the same name.
-func isFor(m *api.SessionMessage, uid types.UID) bool {
-	asked, took := m.Spec.SessionRef.UID, m.Status.SessionUID
-	return (asked == "" || asked == uid) && (took == "" || took == uid)
 }
 
 // endpointsLeft names the sessions of the work item's pull requests that still have

@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/keymutex"
@@ -182,7 +181,7 @@ func (r *messageReconciler) waiting(ctx context.Context, m *api.SessionMessage, 
 	var out []*api.SessionMessage
 	for i := range list.Items {
 		o := &list.Items[i]
-		if o.DeletionTimestamp == nil && !o.Status.Outcome.Final() && isFor(o, obj) && !handed(o, obj) && byVersion(o, m) <= 0 {
+		if o.DeletionTimestamp == nil && !o.Status.Outcome.Final() && kinds.IsFor(o, obj) && !handed(o, obj) && byVersion(o, m) <= 0 {
 			out = append(out, o.DeepCopy())
 		}
 	}
@@ -225,23 +224,12 @@ func (r *messageReconciler) session(ctx context.Context, m *api.SessionMessage) 
 		if err != nil {
 			return nil, err
 		}
-		if !isFor(m, obj) {
+		if !kinds.IsFor(m, obj) {
 			return nil, nil
 		}
 		return obj, nil
 	}
 	return nil, nil
-}
-
-// isFor reports whether a message is for this very object, and not for an earlier one of
-// the same name.
-func isFor(m *api.SessionMessage, obj kinds.Session) bool {
-	for _, uid := range []types.UID{m.Spec.SessionRef.UID, m.Status.SessionUID} {
-		if uid != "" && uid != obj.GetUID() {
-			return false
-		}
-	}
-	return true
 }
 
 // refuse ends a message that has no session. It looks again past the cache: the agent

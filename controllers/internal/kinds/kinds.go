@@ -3,7 +3,9 @@ package kinds
 
 import (
 	"context"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
@@ -29,6 +31,18 @@ type Kind struct {
 var All = []Kind{
 	{api.KindStandingSession, func() Session { return &api.StandingSession{} }, func() client.ObjectList { return &api.StandingSessionList{} }},
 	{api.KindWorkItemSession, func() Session { return &api.WorkItemSession{} }, func() client.ObjectList { return &api.WorkItemSessionList{} }},
+}
+
+// IsFor reports whether a message is for this very object, and not for an earlier one of the
+// same name: one that another object was asked for, took or was handed is not.
+func IsFor(m *api.SessionMessage, obj Session) bool {
+	uids := []types.UID{m.Spec.SessionRef.UID, m.Status.SessionUID}
+	for _, o := range m.OwnerReferences {
+		if o.Kind == obj.SessionKind() && o.APIVersion == api.GroupVersion.String() {
+			uids = append(uids, o.UID)
+		}
+	}
+	return !slices.ContainsFunc(uids, func(uid types.UID) bool { return uid != "" && uid != obj.GetUID() })
 }
 
 // Each calls f for every object of the kind that the options select. The objects are
