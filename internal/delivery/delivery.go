@@ -135,24 +135,7 @@ func Advance(ctx context.Context, term Terminal, r Request, now time.Time) (Step
 		}
 	}
 	if step.Progress.Submitted.IsZero() {
-		if gap := r.Traits.Gap(len(r.Text)) - now.Sub(step.Progress.settled()); gap > 0 && !step.Progress.Pasted.IsZero() {
-			step.Phase, step.After = Waiting, gap
-			return step, nil
-		}
-		if why := r.unsubmittable(); why != "" {
-			step.Phase, step.Detail = Held, "the text is pasted and not submitted: "+why
-			return step, nil
-		}
-		if r.Open != nil && r.Session.Submitted != r.ID {
-			if open := r.Open(); open != "" {
-				step.Phase, step.Detail, step.After = Held, "the text is pasted and not submitted: "+open, openAgain
-				return step, nil
-			}
-		}
-		if r.unseen(now, &step) {
-			return step, nil
-		}
-		if done, err := r.submit(ctx, term, now, &step); !done || err != nil {
+		if done, err := r.enter(ctx, term, now, &step); !done || err != nil {
 			return step, err
 		}
 	}
@@ -160,6 +143,27 @@ func Advance(ctx context.Context, term Terminal, r Request, now time.Time) (Step
 		return step, err
 	}
 	return r.await(now, step), nil
+}
+
+// enter submits what was pasted, when the harness has had its time to read it and nothing
+// else would take the carriage return.
+func (r Request) enter(ctx context.Context, term Terminal, now time.Time, step *Step) (bool, error) {
+	if gap := r.Traits.Gap(len(r.Text)) - now.Sub(step.Progress.settled()); gap > 0 && !step.Progress.Pasted.IsZero() {
+		step.Phase, step.After = Waiting, gap
+		return false, nil
+	}
+	why, again := r.unsubmittable(), time.Duration(0)
+	if why == "" && r.Open != nil && r.Session.Submitted != r.ID {
+		why, again = r.Open(), openAgain
+	}
+	if why != "" {
+		step.Phase, step.Detail, step.After = Held, "the text is pasted and not submitted: "+why, again
+		return false, nil
+	}
+	if r.unseen(now, step) {
+		return false, nil
+	}
+	return r.submit(ctx, term, now, step)
 }
 
 // openAgain is how soon it is looked whether a dialog is still open that no hook tells of.
