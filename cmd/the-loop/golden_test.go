@@ -172,7 +172,7 @@ func (s *stage) create(o client.Object) {
 		Expect(s.client.Status().Update(context.Background(), status)).To(Succeed())
 		Expect(s.client.Get(context.Background(), client.ObjectKeyFromObject(o), o)).To(Succeed())
 	}
-	if at := o.GetCreationTimestamp().Add(3 * time.Hour); at.After(s.now) {
+	if at := o.GetCreationTimestamp().Add(9 * time.Hour); at.After(s.now) {
 		s.now = at
 	}
 }

@@ -107,21 +107,21 @@ var _ = Describe("The parser of a listing", func() {
 
 	It("reads live, dead and dying panes of every tmux", func() {
 		sessions, err := parse(
-			"LOOP-PANE|$1|@1|%1|77|0|||0|0||u1|2|p|s|a/b/c|name\n",
-			"LOOP-PANE|$1|@2|%2|78|1|7||0|1||u1|2|p|s|a/b/c|name\n",
-			"LOOP-PANE|$2|@3|%3||1||15|1|0|0|||||||a|b\n",
-			"LOOP-PANE|$3|@4|%4|80|1||TERM|2|0|1|!|!|!|!|!|\n",
-			"LOOP-PANE|$4|@5|%5|81|1|||0|0||not_a_uid|||||x\n",
-			"LOOP-PANE|$5|@6|%6|82|0|||0|0|||||||loop_anchor\n")
+			"LOOP-PANE|$1|@1|%1|77|0|||0|0||u1|2|p|s|a/b/c|draft-2|name\n",
+			"LOOP-PANE|$1|@2|%2|78|1|7||0|1||u1|2|p|s|a/b/c|draft-2|name\n",
+			"LOOP-PANE|$2|@3|%3||1||15|1|0|0||||||||a|b\n",
+			"LOOP-PANE|$3|@4|%4|80|1||TERM|2|0|1|!|!|!|!|!|!|\n",
+			"LOOP-PANE|$4|@5|%5|81|1|||0|0||not_a_uid||||||x\n",
+			"LOOP-PANE|$5|@6|%6|82|0|||0|0||||||||loop_anchor\n")
 		Expect(err).NotTo(HaveOccurred())
 		seven := 7
 		yes, no := true, false
 		Expect(sessions).To(Equal([]Session{
-			{ID: "$1", Name: "name", UID: "u1", Generation: "2", Pasted: "p", Submitted: "s", Object: "a/b/c", Panes: []Pane{
+			{ID: "$1", Name: "name", UID: "u1", Generation: "2", Pasted: "p", Submitted: "s", Object: "a/b/c", Notice: "draft-2", Panes: []Pane{
 				{ID: "%1", WindowID: "@1", PID: 77},
 				{ID: "%2", WindowID: "@2", PID: 78, Dead: true, ExitStatus: &seven, InputOff: true}}},
 			{ID: "$2", Name: "|a|b", Panes: []Pane{{ID: "%3", WindowID: "@3", Dead: true, ExitSignal: "SIGTERM", InMode: true, BracketPaste: &no}}},
-			{ID: "$3", Name: "", Generation: "?", Pasted: "?", Submitted: "?", Object: "?", Panes: []Pane{
+			{ID: "$3", Name: "", Generation: "?", Pasted: "?", Submitted: "?", Object: "?", Notice: "?", Panes: []Pane{
 				{ID: "%4", WindowID: "@4", PID: 80, Dead: true, ExitSignal: "SIGTERM", InMode: true, BracketPaste: &yes}}},
 			{ID: "$4", Name: "x", Panes: []Pane{{ID: "%5", WindowID: "@5", PID: 81, Dead: true, Dying: true}}},
 		}))
@@ -146,7 +146,7 @@ var _ = Describe("The parser of a listing", func() {
 	)
 
 	It("T26: knows that tmux 3.2 cannot say that a pane is dying", func() {
-		_, pane, err := parsePane("LOOP-PANE|$4|@5|%5|81|1|||0|0||u|||||x", parseVersion("3.2a"))
+		_, pane, err := parsePane("LOOP-PANE|$4|@5|%5|81|1|||0|0||u||||||x", parseVersion("3.2a"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(pane.Dying).To(BeFalse())
 	})
