@@ -190,7 +190,7 @@ const (
 	// turns of a conversation are nobody's news.
 	activityFor = 5 * time.Second
 	// booksFor is how long what merely counts is kept back.
-	booksFor = time.Minute
+	booksFor = 10 * time.Second
 )
 
 // KeepBack says for how long a status is not to be written that differs from the stored one
