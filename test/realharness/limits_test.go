@@ -106,7 +106,6 @@ var _ = Describe("a real harness whose turns are refused", func() {
 		atPrompt(h, s)
 		for _, c := range []struct{ opens, shows, says string }{
 			{"C-r", "Filter history", "the search in its history is open at the terminal"},
-			{"C-o", "Showing detailed transcript", "the transcript is open at the terminal"},
 		} {
 			By(c.says)
 			keys(h, s, c.shows, c.opens)
