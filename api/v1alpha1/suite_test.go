@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/test/testenv/apiserver"
 	"github.com/theloop-dev/the-loop/test/testenv/ground"
 )
 
@@ -52,13 +53,7 @@ var (
 
 var _ = SynchronizedBeforeSuite(func() []byte {
 	leaks = ground.Leaks()
-	controlPlane = &envtest.Environment{
-		BinaryAssetsDirectory:    ground.Assets(GinkgoTB()),
-		CRDDirectoryPaths:        []string{filepath.Join(configDir, "crd", "bases")},
-		ErrorIfCRDPathMissing:    true,
-		ControlPlaneStartTimeout: 2 * time.Minute,
-		ControlPlaneStopTimeout:  time.Minute,
-	}
+	controlPlane = apiserver.New(GinkgoTB())
 	_, err := controlPlane.Start()
 	Expect(err).NotTo(HaveOccurred())
 	admin, err := controlPlane.AddUser(envtest.User{Name: "test-admin", Groups: []string{"system:masters"}}, nil)

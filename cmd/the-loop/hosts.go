@@ -59,13 +59,13 @@ func (c *cli) hostsList() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			sessions, err := k.SessionsOn(cmd.Context(), "")
+			if err != nil {
+				return err
+			}
 			bound := map[string]int{}
-			for _, h := range hosts {
-				sessions, err := k.SessionsOn(cmd.Context(), h.Name)
-				if err != nil {
-					return err
-				}
-				bound[h.Name] = len(sessions)
+			for _, s := range sessions {
+				bound[s.Placement().HostName]++
 			}
 			row := func(h *api.SessionHost) []string { return hostRow(c, h, bound[h.Name]) }
 			return list(cmd.Context(), c, k, l, hostColumns, hosts, row, &api.SessionHostList{}, "No host: the-loop up, or an agent of its own, makes this machine one.")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -12,10 +11,9 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/theloop-dev/the-loop/internal/core"
-	"github.com/theloop-dev/the-loop/test/testenv/ground"
+	"github.com/theloop-dev/the-loop/test/testenv/apiserver"
 )
 
 func TestTheLoop(t *testing.T) {
@@ -33,13 +31,7 @@ var k8s client.WithWatch
 var apiServer *rest.Config
 
 var _ = BeforeSuite(func() {
-	env := &envtest.Environment{
-		BinaryAssetsDirectory:    ground.Assets(GinkgoTB()),
-		CRDDirectoryPaths:        []string{filepath.Join("..", "..", "config", "crd", "bases")},
-		ErrorIfCRDPathMissing:    true,
-		ControlPlaneStartTimeout: 2 * time.Minute,
-		ControlPlaneStopTimeout:  time.Minute,
-	}
+	env := apiserver.New(GinkgoTB())
 	cfg, err := env.Start()
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(env.Stop)

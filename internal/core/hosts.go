@@ -61,7 +61,8 @@ func (c *Core) SetScheduling(ctx context.Context, h *api.SessionHost, want api.H
 	})
 }
 
-// SessionsOn are the sessions of both kinds that are bound to a host, in all namespaces.
+// SessionsOn are the sessions of both kinds that are bound to a host, "" for all that there
+// are, in all namespaces.
 func (c *Core) SessionsOn(ctx context.Context, host string) ([]Session, error) {
 	o := ListOptions{AllNamespaces: true, Host: host}
 	standing, err := c.ListStanding(ctx, o)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,11 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/internal/core"
-	"github.com/theloop-dev/the-loop/test/testenv/ground"
+	"github.com/theloop-dev/the-loop/test/testenv/apiserver"
 )
 
 func TestCore(t *testing.T) {
@@ -35,13 +33,7 @@ func TestCore(t *testing.T) {
 var k8s client.WithWatch
 
 var _ = BeforeSuite(func() {
-	env := &envtest.Environment{
-		BinaryAssetsDirectory:    ground.Assets(GinkgoTB()),
-		CRDDirectoryPaths:        []string{filepath.Join("..", "..", "config", "crd", "bases")},
-		ErrorIfCRDPathMissing:    true,
-		ControlPlaneStartTimeout: 2 * time.Minute,
-		ControlPlaneStopTimeout:  time.Minute,
-	}
+	env := apiserver.New(GinkgoTB())
 	cfg, err := env.Start()
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(env.Stop)

@@ -34,8 +34,8 @@ func (t *turn) carryOut(ctx context.Context, plan Plan) (again bool, wait time.D
 	t.averted(plan)
 	switch plan.Action {
 	case ActionNone:
-		wait, err = t.dispose(ctx, plan)
-		return false, Soonest(wait, t.observed()), err
+		err = t.dispose(ctx, plan)
+		return false, t.observed(), err
 	case ActionDeliver:
 		t.stale = false
 		if wait, err = t.deliver(ctx); t.stale && err == nil {
@@ -489,7 +489,7 @@ func (t *turn) killSession(ctx context.Context) (bool, time.Duration, error) {
 // go first: nobody would look for them afterwards. Where its terminal is retained, its
 // empty directory stays as the sign that it was ours.
 func (t *turn) release(ctx context.Context) (bool, time.Duration, error) {
-	if _, err := t.dispose(ctx, Plan{Messages: MessagesRefuse, Message: "it was deleted"}); err != nil {
+	if err := t.dispose(ctx, Plan{Messages: MessagesRefuse, Message: "it was deleted"}); err != nil {
 		return false, 0, err
 	}
 	dir := t.sessionDir(t.Object.GetUID())

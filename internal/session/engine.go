@@ -212,10 +212,9 @@ func (t *turn) steps(ctx context.Context) (time.Duration, error) {
 			continue
 		}
 		// What is taken back or too old is no reason to start anything.
-		if t.recall() == nil {
-			if _, err := t.expire(ctx); err != nil {
-				return 0, err
-			}
+		expiry, err := t.expire(ctx)
+		if err != nil {
+			return 0, err
 		}
 		plan := t.plan(ctx)
 		if plan.Action != ActionNone && plan.Action != ActionDeliver && !t.fresh {
@@ -228,7 +227,7 @@ func (t *turn) steps(ctx context.Context) (time.Duration, error) {
 		}
 		again, wait, err := t.carryOut(ctx, plan)
 		if err != nil || !again {
-			return Soonest(plan.Requeue, wait), err
+			return Soonest(expiry, Soonest(plan.Requeue, wait)), err
 		}
 		t.snap, t.snapErr = t.Lister.Refresh(ctx)
 		t.fresh = true

@@ -56,22 +56,22 @@ func (t *turn) finish(ctx context.Context, m *api.SessionMessage, o api.MessageO
 }
 
 // dispose does to the waiting messages what a plan says when none is delivered now.
-func (t *turn) dispose(ctx context.Context, plan Plan) (time.Duration, error) {
-	wait, err := t.expire(ctx)
-	if err != nil {
-		return 0, err
+func (t *turn) dispose(ctx context.Context, plan Plan) error {
+	if err := t.recall(); err != nil {
+		return err
 	}
 	ends := plan.Messages == MessagesDrop || plan.Messages == MessagesRefuse
 	for _, m := range slices.Clone(t.queue) {
 		if ends && t.attempted(m) {
 			if err := t.conclusion(ctx, m, "the text was typed, and the session then was to take no more messages before the harness said that it took it"); err != nil {
-				return 0, err
+				return err
 			}
 			continue
 		}
 		if plan.Messages == MessagesDrop && t.notFirst(m) == 0 {
 			continue // what the session is told at its start is nobody's message to drop
 		}
+		var err error
 		switch plan.Messages {
 		case MessagesDrop:
 			err = t.finish(ctx, m, api.OutcomeDropped, api.ReasonDropped, "spec.deliveryPolicy of the session is Drop")
@@ -83,17 +83,18 @@ func (t *turn) dispose(ctx context.Context, plan Plan) (time.Duration, error) {
 			}
 		}
 		if err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return wait, nil
+	return nil
 }
 
 // expire ends messages that waited too long or were taken back, but not one that was
-// already typed.
+// already typed. It returns when the next one is too old. Without the journal of deliveries
+// none is ended: what was typed is not known.
 func (t *turn) expire(ctx context.Context) (time.Duration, error) {
-	if err := t.recall(); err != nil {
-		return 0, err
+	if !t.mem.recalled {
+		return 0, nil
 	}
 	var next time.Duration
 	for _, m := range slices.Clone(t.queue) {
@@ -163,24 +164,20 @@ const evidenceSoon = 2 * time.Second
 
 // deliver takes the messages as far as they go now, one after the other.
 func (t *turn) deliver(ctx context.Context) (time.Duration, error) {
-	wait, err := t.expire(ctx)
-	if err == nil {
-		err = t.settle(ctx)
-	}
-	if err != nil {
+	if err := t.settle(ctx); err != nil {
 		return 0, err
 	}
 	for m := t.head(); m != nil; m = t.head() {
 		done, after, err := t.deliverOne(ctx, m)
 		if err != nil || !done {
-			return Soonest(wait, after), err
+			return after, err
 		}
 		if t.obst == nil && t.launch.differs(t.status) {
 			// The next one is decided on again: it needs a re-launch before it.
-			return Soonest(wait, time.Millisecond), nil
+			return time.Millisecond, nil
 		}
 	}
-	return wait, nil
+	return 0, nil
 }
 
 // deliverOne advances one message. done means that the next may go.

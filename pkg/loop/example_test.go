@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -15,11 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/pkg/loop"
-	"github.com/theloop-dev/the-loop/test/testenv/ground"
+	"github.com/theloop-dev/the-loop/test/testenv/apiserver"
 )
 
 // config is the cluster of the examples: a real API server, and one host on which
@@ -36,10 +34,7 @@ func (assets) Fatalf(format string, args ...any) { log.Fatalf(format, args...) }
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	env := &envtest.Environment{
-		BinaryAssetsDirectory: ground.Assets(assets{}), CRDDirectoryPaths: []string{filepath.Join("..", "..", "config", "crd", "bases")},
-		ErrorIfCRDPathMissing: true, ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: time.Minute,
-	}
+	env := apiserver.New(assets{})
 	var err error
 	if config, err = env.Start(); err != nil {
 		log.Fatal(err)
