@@ -13,6 +13,7 @@ import (
 
 	"github.com/theloop-dev/the-loop/internal/core"
 	"github.com/theloop-dev/the-loop/internal/text"
+	"github.com/theloop-dev/the-loop/internal/tmux"
 )
 
 // bootIDFile is how the kernel tells which machine, and which boot of it, this is.
@@ -47,7 +48,7 @@ is refused, with the ssh command that attaches to it.`,
 				return refusal("a session is attached to from a terminal, and this is none: the-loop sessions logs shows its screen")
 			}
 			if t.Note != "" {
-				c.note("%s", t.Note)
+				t.Argv = tmux.Announced(t.Argv, t.Note)
 			}
 			return replace(t)
 		},

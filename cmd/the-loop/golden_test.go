@@ -172,7 +172,8 @@ func (s *stage) create(o client.Object) {
 		Expect(s.client.Status().Update(context.Background(), status)).To(Succeed())
 		Expect(s.client.Get(context.Background(), client.ObjectKeyFromObject(o), o)).To(Succeed())
 	}
-	if at := o.GetCreationTimestamp().Add(9 * time.Hour); at.After(s.now) {
+	// Half an hour more than is shown: other times of the object are of a moment later.
+	if at := o.GetCreationTimestamp().Add(9*time.Hour + 30*time.Minute); at.After(s.now) {
 		s.now = at
 	}
 }

@@ -96,7 +96,7 @@ var (
 		Help: "A message ended without being typed.",
 	})
 	DispatchSucceeded = declare(Event{
-		Name: "dispatch.succeeded", Action: "Deliver", Fields: []string{"message", "source", "actor", "sequence", "via", "evidence", "queued_seconds", "taken_seconds"},
+		Name: "dispatch.succeeded", Action: "Deliver", Quiet: true, Fields: []string{"message", "source", "actor", "sequence", "via", "evidence", "queued_seconds", "taken_seconds"},
 		Help: "A message, or the first prompt of any session, was typed, and the harness took it, as far as it can tell. It was in the queue for `queued_seconds` and then not taken for `taken_seconds`.",
 	})
 	DispatchFailed = declare(Event{
@@ -168,7 +168,7 @@ var (
 		Help: "A standing session could not be stopped; it is tried again.",
 	})
 	StandingSaid = declare(Event{
-		Name: "standing.said", Action: "Deliver", Fields: []string{"message", "source", "actor", "sequence", "tmux_target", "evidence", "queued_seconds", "taken_seconds"},
+		Name: "standing.said", Action: "Deliver", Quiet: true, Fields: []string{"message", "source", "actor", "sequence", "tmux_target", "evidence", "queued_seconds", "taken_seconds"},
 		Help: "A message was typed into a standing session, and the harness took it, as far as it can tell.",
 	})
 )

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -18,6 +19,18 @@ func (s *Server) AttachCommand(session string, readOnly bool) string {
 		words = append(words, "-r")
 	}
 	return strings.Join(append(words, "-t", shellQuote("="+session)), " ")
+}
+
+// announced is for how many milliseconds a text is shown to who attaches.
+const announced = "5000"
+
+// Announced is the argv of an attach that also shows text, in the status line, for some
+// seconds or until a key is pressed. What was printed before is gone from a terminal as soon
+// as tmux takes it.
+func Announced(attach []string, text string) []string {
+	// It is a format, and the time's: #(...) would run.
+	plain := strings.NewReplacer("#", "##", "%", "%%").Replace(text)
+	return append(slices.Clone(attach), ";", "display-message", "-d", announced, escapeArg(plain))
 }
 
 // KillCommand is the line that a person types to end exactly this session of this

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -54,6 +55,23 @@ var _ = with("AttachCommand", func(bin string) {
 		Eventually(func() string { return f.person("list-clients", "-F", "#{session_id}") }).Should(Equal(id))
 		f.person("detach-client", "-s", id+":")
 		Expect(person.wait()).To(Succeed())
+	})
+
+	It("C097: shows a note where who attaches sees it, with nothing of it run, and reads only", func() {
+		f := started(bin)
+		f.spawn("a")
+		trap := filepath.Join(shortDir(), "trap")
+		note := "100% #(touch " + trap + ") #S \\;"
+		words := Announced([]string{f.command, "-S", f.socket, "attach", "-r", "-t", "=a"}, note)
+		for i, w := range words {
+			words[i] = shellQuote(w)
+		}
+		person := typeLine(strings.Join(words, " "))
+		Eventually(person.shown).Should(ContainSubstring(note))
+		Expect(attached(f)()).To(Equal("a 1"))
+		f.person("detach-client", "-s", "=a")
+		Expect(person.wait()).To(Succeed())
+		Expect(trap).NotTo(BeAnExistingFile())
 	})
 
 	It("N17: says -L where that leads without any variable, and -S elsewhere", func() {

@@ -42,7 +42,7 @@ type Env struct {
 func Start(ctx context.Context, name string) *Env {
 	GinkgoHelper()
 	SetDefaultEventuallyTimeout(30 * time.Second)
-	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	SetDefaultEventuallyPollingInterval(80 * time.Millisecond)
 	tb := GinkgoTB()
 	e := &Env{
 		Root: ground.Root(tb), Assets: ground.Assets(tb), kubectl: ground.Kubectl(tb),

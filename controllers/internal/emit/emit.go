@@ -44,9 +44,9 @@ func New(mgr ctrl.Manager, component string, log logr.Logger) Emitter {
 	return Emitter{recorder: mgr.GetEventRecorder(component), scheme: mgr.GetScheme(), log: log}
 }
 
-// Emit tells of an event about an object, of a quiet one without a Kubernetes Event; related is nil or another object that it
-// concerns. The fields are names and values in turn. What the catalogue does not name for
-// the event, or has no value, is left out.
+// Emit tells of an event about an object, of a quiet one without a Kubernetes Event; related
+// is nil or another object that it concerns. The fields are names and values in turn. What
+// the catalogue does not name for the event, or has no value, is left out.
 func (t Emitter) Emit(obj, related client.Object, e event.Event, message string, fields ...any) {
 	gvk, err := apiutil.GVKForObject(obj, t.scheme)
 	if err != nil {

@@ -41,8 +41,8 @@ func TestEmit(t *testing.T) {
 		t.Errorf("an event that is quiet has %d Kubernetes Events and %d lines, want none and one", len(recorder.Events), len(lines))
 	}
 	lines = nil
-	emitter.Emit(m, nil, event.DispatchSucceeded, "a\x1b[31m\nb\u009b")
-	if got, want := <-recorder.Events, "Normal DispatchSucceeded a\uFFFD[31m b\uFFFD"; got != want || !strings.Contains(lines[0], "\"msg\"=\"a\uFFFD[31m b\uFFFD\"") {
+	emitter.Emit(m, nil, event.DispatchDropped, "a\x1b[31m\nb\u009b")
+	if got, want := <-recorder.Events, "Warning DispatchDropped a\uFFFD[31m b\uFFFD"; got != want || !strings.Contains(lines[0], "\"msg\"=\"a\uFFFD[31m b\uFFFD\"") {
 		t.Errorf("what reaches a terminal is %q and %q, want %q", got, lines[0], want)
 	}
 	if got, want := counted(t), `label:{name:"event" value:"standing.spawn_failed"} label:{name:"kind" value:"StandingSession"} counter:{value:1`; !strings.Contains(got, want) {
