@@ -5,6 +5,7 @@
 package harness
 
 import (
+	"slices"
 	"time"
 
 	"github.com/theloop-dev/the-loop/internal/harness/hook"
@@ -203,6 +204,25 @@ type State struct {
 	// as the newest failed turn told; a turn that was answered clears both. They are of one
 	// launch: a new process has its own login.
 	Limited, LoginRefused Refusal
+}
+
+// By is the State with nothing in it later than now: what was told has happened. The clock
+// may have been set back since, and nobody waits until it is that late again.
+func (s State) By(now time.Time) State {
+	bound := func(t time.Time) time.Time {
+		if t.After(now) {
+			return now
+		}
+		return t
+	}
+	s.Started, s.Since = bound(s.Started), bound(s.Since)
+	if slices.ContainsFunc(s.Taken, func(k Taken) bool { return k.Time.After(now) }) {
+		s.Taken = slices.Clone(s.Taken)
+		for i := range s.Taken {
+			s.Taken[i].Time = bound(s.Taken[i].Time)
+		}
+	}
+	return s
 }
 
 // MaxTaken bounds State.Taken.

@@ -43,7 +43,7 @@ func (t *turn) readJournal() error {
 	for _, n := range notes {
 		j.state = a.Observe(j.state, n)
 	}
-	j.offset = next
+	j.state, j.offset = j.state.By(t.now()), next
 	if f, ok := a.(harness.StateFile); ok && t.sight.Holder == HolderLiveOurs {
 		// What no hook tells, such as an interrupt by a person.
 		p := harness.Process{

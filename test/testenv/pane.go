@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -56,12 +57,19 @@ func (h *Host) KillHarness(obj Session) {
 	Expect(syscall.Kill(h.HarnessPID(obj), syscall.SIGKILL)).To(Succeed())
 }
 
-// SignalServer sends a signal to the terminal server and returns which one it was.
+// SignalServer sends a signal to the terminal server and returns which one it was. One
+// that is killed has ended when this returns: until then it takes clients that it drops.
 func (h *Host) SignalServer(sig syscall.Signal) tmux.Epoch {
 	GinkgoHelper()
 	epoch := h.Snapshot().Epoch
 	Expect(epoch.IsZero()).To(BeFalse(), "no terminal server runs")
 	Expect(syscall.Kill(epoch.PID, sig)).To(Succeed())
+	if sig == syscall.SIGKILL {
+		Eventually(func() bool {
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", epoch.PID))
+			return err != nil || strings.Contains(string(stat), ") Z ")
+		}).Should(BeTrue(), "the killed terminal server still runs")
+	}
 	return epoch
 }
 
