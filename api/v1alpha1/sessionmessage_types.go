@@ -178,6 +178,19 @@ func (o MessageOutcome) Final() bool {
 	return false
 }
 
+// Expiry is for how many seconds after its creation the message may be typed, and the field
+// that says so; 0 is for ever. class is that of its session, nil when there is none. What a
+// session is told at its start is typed however late.
+func (m *SessionMessage) Expiry(class *SessionClass) (seconds int32, field string) {
+	if after := m.Spec.ExpiresAfterSeconds; after != nil {
+		return *after, "spec.expiresAfterSeconds"
+	}
+	if class == nil || class.Spec.Messages.ExpiresAfterSeconds == nil || m.Spec.Source.Type == SourceBoot {
+		return 0, ""
+	}
+	return *class.Spec.Messages.ExpiresAfterSeconds, "messages.expiresAfterSeconds of the session's class"
+}
+
 // SessionMessageStatus is what became of a message.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.outcome) || !(oldSelf.outcome in ['Typed','Submitted','Refused','Dropped','Unknown']) || (has(self.outcome) && self.outcome == oldSelf.outcome)",message="status.outcome is final and does not change: look at the message again"

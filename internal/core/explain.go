@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
@@ -260,9 +259,9 @@ func messageGates(f facts, m *api.SessionMessage, ahead []*api.SessionMessage, n
 		queue.Fix = "the-loop explain " + ahead[0].Name
 	}
 	out = append(out, queue)
-	if seconds := ptr.Deref(m.Spec.ExpiresAfterSeconds, 0); seconds > 0 {
+	if seconds, field := m.Expiry(f.class); seconds > 0 {
 		left := m.CreationTimestamp.Add(time.Duration(seconds) * time.Second).Sub(now).Round(time.Second)
-		out = append(out, Gate{Name: "expiry", State: either(left > 0, GateOpen, GateClosed), Observed: fmt.Sprintf("it may be typed for %s more", max(0, left))})
+		out = append(out, Gate{Name: "expiry", State: either(left > 0, GateOpen, GateClosed), Observed: fmt.Sprintf("it may be typed for %s more, by %s", max(0, left), field)})
 	}
 	if m.Status.Outcome == api.OutcomeHeld {
 		out = append(out, Gate{Name: "held", State: GateClosed, Observed: Fate(m), Fix: command(f.session, "attach")})

@@ -187,7 +187,11 @@ var _ = Describe("the gates of a session", func() {
 		f := facts{session: session(well()...), class: class}
 		e := summarise("message m", messageGates(f, m, []*api.SessionMessage{first}, time.Unix(110, 0)), "", "")
 		Expect(*e.Blocked()).To(And(HaveField("Name", "queue"), HaveField("Fix", "the-loop explain first")))
-		Expect(e.Gates).To(ContainElement(And(HaveField("Name", "expiry"), HaveField("Observed", "it may be typed for 50s more"))))
+		Expect(e.Gates).To(ContainElement(And(HaveField("Name", "expiry"), HaveField("Observed", "it may be typed for 50s more, by spec.expiresAfterSeconds"))))
+		m.Spec.ExpiresAfterSeconds, class.Spec.Messages.ExpiresAfterSeconds = nil, new(int32(5))
+		e = summarise("message m", messageGates(f, m, nil, time.Unix(110, 0)), "", "")
+		Expect(*e.Blocked()).To(And(HaveField("Name", "expiry"), HaveField("Observed", ContainSubstring("0s more, by messages.expiresAfterSeconds of the session's class"))))
+		class.Spec.Messages.ExpiresAfterSeconds = nil
 		m.Status.Outcome = api.OutcomeHeld
 		e = summarise("message m", messageGates(f, m, nil, time.Unix(110, 0)), "", "")
 		Expect(*e.Blocked()).To(And(HaveField("Name", "held"), HaveField("Fix", "the-loop standing attach s")))

@@ -107,7 +107,7 @@ func (t *turn) expire(ctx context.Context) (time.Duration, error) {
 			}
 			continue
 		}
-		after, of := t.expires(m)
+		after, of := m.Expiry(t.Class)
 		if after == 0 {
 			continue
 		}
@@ -121,17 +121,6 @@ func (t *turn) expire(ctx context.Context) (time.Duration, error) {
 		}
 	}
 	return next, nil
-}
-
-// expires is how many seconds a message may wait, 0 for ever, and what says so.
-func (t *turn) expires(m *api.SessionMessage) (seconds int32, of string) {
-	if after := m.Spec.ExpiresAfterSeconds; after != nil {
-		return *after, "spec.expiresAfterSeconds"
-	}
-	if t.Class == nil || m.Spec.Source.Type == api.SourceBoot {
-		return 0, ""
-	}
-	return ptr.Deref(t.Class.Spec.Messages.ExpiresAfterSeconds, 0), "messages.expiresAfterSeconds of the session's class"
 }
 
 // recalled reports that a message was taken back. What a session is told at its start is
