@@ -29,7 +29,7 @@ import (
 // everything happens that may. options are those of the run that is made: flags change
 // them.
 var (
-	standard = Options{Seed: 275, Messages: 200, Sessions: 4, Duration: 20 * time.Second}
+	standard = Options{Seed: 61618, Messages: 200, Sessions: 4, Duration: 20 * time.Second}
 	options  Options
 )
 
@@ -95,7 +95,7 @@ func setUp(ctx context.Context) *stage {
 		spec.Messages.MaxPending = new(int32(10000))
 		return spec
 	}
-	s := &stage{points: p, count: map[Kind]int{}}
+	s := &stage{points: p, count: map[Kind]int{}, deleted: map[string]bool{}}
 	s.Host = env.NewHost(func(h *testenv.Host) api.SessionClassSpec { return class(h, "think=50") })
 	slow := s.Class + "-slow"
 	s.agents = append(s.agents, s.Agent)

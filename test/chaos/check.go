@@ -22,9 +22,10 @@ type Message struct {
 	// Text is what the harness must take, byte for byte. It has Mark in it, which no other
 	// text has; "" is a text that is known as a whole only.
 	Text, Mark string
-	// Stored: the API server has it.
-	Stored  bool
-	Outcome api.MessageOutcome
+	// Stored: the API server has it. Deleted: somebody was to delete it, so that it may be
+	// gone, and may have been submitted before.
+	Stored, Deleted bool
+	Outcome         api.MessageOutcome
 }
 
 // Submit is one text that a harness took, in the order in which it was taken.
@@ -189,6 +190,8 @@ func (c *checker) judge(b *bundle) {
 	var sure, perhaps int
 	for _, m := range b.messages {
 		switch {
+		case !m.Stored && m.Deleted:
+			perhaps++
 		case !m.Stored:
 			c.found(Lost, []string{m.Name}, "its object is gone")
 		case !m.Outcome.Final():

@@ -27,6 +27,8 @@ var _ = Describe("the checker of chaos", func() {
 	with := func(m Message, o api.MessageOutcome) Message { m.Outcome = o; return m }
 	gone := a1
 	gone.Stored = false
+	deleted := gone
+	deleted.Deleted = true
 	boot := Message{Name: "boot", Session: "a", Text: "the brief", Stored: true, Outcome: api.OutcomeSubmitted}
 	other := sentBy("a", "z", 9, api.OutcomeSubmitted)
 
@@ -43,6 +45,9 @@ var _ = Describe("the checker of chaos", func() {
 		Entry("nothing wrong with what was refused and dropped", history{[]Message{with(a1, api.OutcomeRefused), with(a2, api.OutcomeDropped)}, nil}),
 		Entry("nothing wrong with two senders that overtake each other", history{[]Message{a1, a2, other}, []Submit{took(other), took(a1), took(a2)}}),
 		Entry("nothing wrong with two of the same text", history{[]Message{a1, with(a1, api.OutcomeUnknown)}, []Submit{took(a1)}}),
+		Entry("nothing wrong with what was deleted, before it was taken or after", history{[]Message{deleted}, nil}),
+		Entry("nothing wrong with what was taken and deleted", history{[]Message{deleted}, []Submit{took(deleted)}}),
+		Entry("one that was deleted and taken twice", history{[]Message{deleted}, []Submit{took(deleted), took(deleted)}}, Doubled),
 		Entry("one that is gone", history{[]Message{gone}, nil}, Lost),
 		Entry("one that never ends", history{[]Message{with(a1, api.OutcomeHeld)}, nil}, Lost),
 		Entry("one that nobody took into the queue", history{[]Message{with(a1, "")}, nil}, Lost),

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
@@ -39,7 +40,9 @@ type stage struct {
 	locks sync.Map // of what a mishap is about, by name
 	mu    sync.Mutex
 	count map[Kind]int
-	log   []string
+	// deleted are the messages that were to be deleted, by name.
+	deleted map[string]bool
+	log     []string
 	// agents are all that ran.
 	agents []*testenv.Process
 }
@@ -132,8 +135,12 @@ func (s *stage) action(m Mishap) ([]string, action) {
 		return []string{"api"}, s.restartAPI
 	case KillHub, StopHub:
 		return []string{"controller"}, s.disturbHub
-	case Restart, Hold:
+	case Restart, Hold, Drop, Pause:
 		return []string{session}, s.edit
+	case Recall, Delete:
+		return []string{session}, s.takeBack
+	case Drain:
+		return []string{"agent"}, s.drain
 	}
 	return []string{session}, s.person
 }
@@ -328,26 +335,70 @@ func (s *stage) disturbHub(ctx context.Context, m Mishap) error {
 // edit is what a person does to a session's object.
 func (s *stage) edit(ctx context.Context, m Mishap) error {
 	obj := s.sessions[m.Session]
-	if m.Kind == Restart {
+	switch m.Kind {
+	case Restart:
 		return s.annotate(ctx, obj, fmt.Sprint(time.Now().UnixNano()))
+	case Pause:
+		const change = `{"metadata":{"annotations":{"` + api.PausedAnnotation + `":%s}}}`
+		return s.meanwhile(ctx, m, obj, fmt.Sprintf(change, `"chaos"`), fmt.Sprintf(change, "null"))
 	}
-	if err := s.patch(ctx, obj, `{"spec":{"deliveryPolicy":"Hold"}}`); err != nil {
-		return err
+	policy := api.DeliveryPolicyHold
+	if m.Kind == Drop {
+		policy = api.DeliveryPolicyDrop
 	}
-	pause(ctx, m.For)
-	return s.release(ctx, obj)
+	const change = `{"spec":{"deliveryPolicy":%q}}`
+	return s.meanwhile(ctx, m, obj, fmt.Sprintf(change, policy), fmt.Sprintf(change, api.DeliveryPolicyDeliver))
 }
 
-// release has messages delivered again, however often it takes.
-func (s *stage) release(ctx context.Context, obj testenv.Session) error {
+// drain has the host park its sessions for a while.
+func (s *stage) drain(ctx context.Context, m Mishap) error {
+	host := &api.SessionHost{ObjectMeta: metav1.ObjectMeta{Name: s.Name}}
+	const change = `{"spec":{"scheduling":%q}}`
+	return s.meanwhile(ctx, m, host, fmt.Sprintf(change, api.HostSchedulingDraining), fmt.Sprintf(change, api.HostSchedulingEnabled))
+}
+
+// meanwhile changes an object and changes it back. What has no answer may have been done
+// all the same, so that it is taken back in any case, until that was answered.
+func (s *stage) meanwhile(ctx context.Context, m Mishap, obj client.Object, change, back string) error {
+	err := s.patch(ctx, obj, change)
+	pause(ctx, m.For)
 	ctx = context.WithoutCancel(ctx)
-	for {
-		err := s.patch(ctx, obj, `{"spec":{"deliveryPolicy":"Deliver"}}`)
-		if err == nil {
-			return nil
+	for end := time.Now().Add(patience); ; time.Sleep(retryAfter) {
+		undo := s.patch(ctx, obj, back)
+		if undo == nil {
+			return err
 		}
-		time.Sleep(retryAfter)
+		if time.Now().After(end) {
+			return fmt.Errorf("taking it back: %w", undo)
+		}
 	}
+}
+
+// takeBack recalls what waits for a session, or deletes one message of it.
+func (s *stage) takeBack(ctx context.Context, m Mishap) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*askWithin)
+	defer cancel()
+	var list api.SessionMessageList
+	if err := s.Client.List(ctx, &list, client.InNamespace(s.Namespace)); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		o := &list.Items[i]
+		if o.Spec.SessionRef.Kind+"/"+o.Spec.SessionRef.Name != key(s.sessions[m.Session]) || o.Status.Outcome.Final() || o.Spec.Source.Type == api.SourceBoot {
+			continue
+		}
+		if m.Kind == Recall {
+			if err := s.patch(ctx, o, `{"metadata":{"annotations":{"`+api.RecallAnnotation+`":"chaos"}}}`); err != nil {
+				return err
+			}
+			continue
+		}
+		s.mu.Lock()
+		s.deleted[o.Name] = true
+		s.mu.Unlock()
+		return s.Client.Delete(ctx, o)
+	}
+	return nil
 }
 
 // annotate asks for a restart.
@@ -355,7 +406,7 @@ func (s *stage) annotate(ctx context.Context, obj testenv.Session, token string)
 	return s.patch(ctx, obj, `{"metadata":{"annotations":{"`+api.RestartRequestedAnnotation+`":"`+token+`"}}}`)
 }
 
-func (s *stage) patch(ctx context.Context, obj testenv.Session, change string) error {
+func (s *stage) patch(ctx context.Context, obj client.Object, change string) error {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	return s.Client.Patch(ctx, obj.DeepCopyObject().(client.Object), client.RawPatch("application/merge-patch+json", []byte(change)))

@@ -53,6 +53,11 @@ const (
 	Visit       Kind = "writable client"
 	InputOff    Kind = "input off"
 	Hold        Kind = "messages held"
+	Drop        Kind = "messages dropped"
+	Pause       Kind = "session paused"
+	Recall      Kind = "messages recalled"
+	Delete      Kind = "message deleted"
+	Drain       Kind = "host drained"
 )
 
 // Mishap is one thing that goes wrong.
@@ -105,6 +110,11 @@ var shares = []share{
 	{Visit, 2, 2 * time.Second, 5 * time.Second},
 	{InputOff, 2, time.Second, 3 * time.Second},
 	{Hold, 2, time.Second, 3 * time.Second},
+	{Drop, 1, time.Second, 2 * time.Second},
+	{Pause, 2, time.Second, 3 * time.Second},
+	{Recall, 3, time.Second, time.Second},
+	{Delete, 2, time.Second, time.Second},
+	{Drain, 1, 0, 4 * time.Second},
 }
 
 // Plan is the schedule of a run.

@@ -33,6 +33,7 @@ func (s *stage) collect(ctx context.Context, sent []Message) ([]Message, []Submi
 	}
 	messages := slices.Clone(sent)
 	for i := range messages {
+		messages[i].Deleted = s.deleted[messages[i].Name]
 		if o := objects[messages[i].Name]; o != nil {
 			messages[i].Stored, messages[i].Outcome = true, o.Status.Outcome
 		}
