@@ -13,6 +13,7 @@ import (
 
 	"github.com/theloop-dev/the-loop/internal/faultpoint"
 	"github.com/theloop-dev/the-loop/internal/harness"
+	"github.com/theloop-dev/the-loop/internal/harness/hook"
 	"github.com/theloop-dev/the-loop/internal/tmux"
 )
 
@@ -31,8 +32,9 @@ type Request struct {
 	Text string
 	// Digest of Text, see hook.Digest.
 	Digest string
-	// Since is when the delivery was first begun: evidence is not older.
-	Since time.Time
+	// After is how far the hooks had told when the delivery was first begun: evidence is
+	// behind it.
+	After hook.Mark
 	// Begin is called right before the text is typed, and keeps it from being typed by an
 	// error. nil is no call.
 	Begin func() error
@@ -228,7 +230,7 @@ func (r Request) unpasted() bool {
 // the paste counts: by its place and not by its time, because the clock may be set.
 func (r Request) taken() (time.Time, bool) {
 	if !r.Progress.Own {
-		return r.State.TookSince(r.Digest, r.Since)
+		return r.State.TookAfter(r.Digest, r.After)
 	}
 	return r.Progress.Took(r.State, r.Digest)
 }

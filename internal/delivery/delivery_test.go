@@ -248,7 +248,7 @@ var _ = Describe("Advance", func() {
 	Describe("evidence", func() {
 		It("counts from the moment in which the delivery was begun", func() {
 			p.pasted = id
-			r := request(p, took(noon.Add(100*time.Millisecond)), func(r *delivery.Request) { r.Since = noon })
+			r := request(p, took(noon.Add(100*time.Millisecond)), func(r *delivery.Request) { r.After = mark(noon) })
 			Expect(advance(r, noon.Add(time.Minute)).Phase).To(Equal(delivery.Submitted))
 		})
 		It("A delivery that cannot be noted is not begun", func() {

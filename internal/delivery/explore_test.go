@@ -91,7 +91,7 @@ func (j journey) advance(s point, a answer) (point, error) {
 		}
 	}
 	r := delivery.Request{
-		ID: id, Text: body, Digest: digest, Since: at(max(s.noted, 0)), Target: ours, Session: seen, WhileBusy: true,
+		ID: id, Text: body, Digest: digest, After: mark(at(max(s.noted, 0)).Add(-time.Millisecond)), Target: ours, Session: seen, WhileBusy: true,
 		Begin: func() error {
 			s.noted = max(s.noted, 0) // the first time counts
 			return nil
@@ -109,10 +109,10 @@ func (j journey) advance(s point, a answer) (point, error) {
 		}
 	}
 	if j.equal {
-		r.State.Taken = append(r.State.Taken, harness.Taken{Digest: digest, Time: noon.Add(-(oldest + 1) * time.Second)})
+		r.State.Taken = append(r.State.Taken, told(noon.Add(-(oldest+1)*time.Second)))
 	}
 	if s.taken != none {
-		r.State.Taken = append(r.State.Taken, harness.Taken{Digest: digest, Time: at(s.taken)})
+		r.State.Taken = append(r.State.Taken, told(at(s.taken)))
 	}
 	step, err := delivery.Advance(context.Background(), p, r, noon)
 	if err == nil {

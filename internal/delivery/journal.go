@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/theloop-dev/the-loop/internal/faultpoint"
+	"github.com/theloop-dev/the-loop/internal/harness/hook"
 )
 
 // Attempt is the newest delivery that was begun in a session. It is on disk before
@@ -20,8 +21,11 @@ type Attempt struct {
 	Message string `json:"message"`
 	// Launch of the harness into which it is typed.
 	Launch string `json:"launch"`
-	// Time before the paste: evidence is not older.
+	// Time before the paste.
 	Time time.Time `json:"time"`
+	// Notes of that launch's hooks that were read before the paste: none of them is
+	// evidence.
+	Notes int64 `json:"notes"`
 	// Untaken: the delivery ended without evidence, so that the text may still stand in
 	// the harness's input box.
 	Untaken bool `json:"untaken,omitempty"`
@@ -29,6 +33,9 @@ type Attempt struct {
 	// gone.
 	Stood bool `json:"stood,omitempty"`
 }
+
+// Mark is the place in what the hooks told behind which evidence is.
+func (a Attempt) Mark() hook.Mark { return hook.Mark{Launch: a.Launch, Number: a.Notes} }
 
 // Save writes an attempt, through to the disk.
 func (a Attempt) Save(path string) (err error) {

@@ -49,6 +49,7 @@ type live struct {
 
 	conversation string
 	journal      string
+	mark         hook.Mark
 	offset       int64
 	state        harness.State
 	said         int
@@ -102,6 +103,8 @@ func (l *live) look() harness.State {
 	notes, next, err := hook.Read(l.journal, l.offset)
 	Expect(err).NotTo(HaveOccurred())
 	for _, n := range notes {
+		l.mark.Number++
+		n.Mark = l.mark
 		l.state = l.adapter.Observe(l.state, n)
 	}
 	l.offset = next
@@ -142,14 +145,14 @@ func (l *live) person(args ...string) string {
 type sending struct {
 	*live
 	id, text string
-	since    time.Time
+	after    hook.Mark
 	step     delivery.Step
 }
 
 // say begins a message.
 func (l *live) say(text string) *sending {
 	l.said++
-	return &sending{live: l, id: "m" + strconv.Itoa(l.said), text: text, since: time.Now()}
+	return &sending{live: l, id: "m" + strconv.Itoa(l.said), text: text, after: l.mark}
 }
 
 // advance takes the message one step further, from what is seen now, as the agent does.
@@ -160,7 +163,7 @@ func (s *sending) advance() delivery.Step {
 	found := snap.ByUID(s.target.UID)
 	Expect(found).To(HaveLen(1))
 	step, err := delivery.Advance(context.Background(), s.server, delivery.Request{
-		ID: s.id, Text: s.text, Digest: hook.Digest(s.text), Since: s.since, Target: s.target, Session: found[0],
+		ID: s.id, Text: s.text, Digest: hook.Digest(s.text), After: s.after, Target: s.target, Session: found[0],
 		State: s.look(), Traits: s.traits, WhileBusy: true, Progress: s.step.Progress,
 		Stands: func() bool { return s.box() == harness.DraftTyped },
 		Empty:  func() bool { return s.box() == harness.DraftEmpty },

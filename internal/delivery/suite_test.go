@@ -10,6 +10,7 @@ import (
 
 	"github.com/theloop-dev/the-loop/internal/delivery"
 	"github.com/theloop-dev/the-loop/internal/harness"
+	"github.com/theloop-dev/the-loop/internal/harness/hook"
 	"github.com/theloop-dev/the-loop/internal/tmux"
 )
 
@@ -142,7 +143,7 @@ var traits = harness.Traits{Evidence: true, SubmitGap: time.Second, TakenWithin:
 // request is a delivery to a pane whose harness is at its prompt; change adapts it.
 func request(p *pane, change ...func(*delivery.Request)) delivery.Request {
 	r := delivery.Request{
-		ID: id, Text: body, Digest: digest, Since: noon.Add(-time.Minute), Target: ours, Session: p.seen(),
+		ID: id, Text: body, Digest: digest, After: mark(noon.Add(-time.Minute)), Target: ours, Session: p.seen(),
 		State: harness.State{Ready: true, Activity: harness.ActivityIdle}, Traits: traits, WhileBusy: true,
 	}
 	for _, c := range change {
@@ -151,9 +152,15 @@ func request(p *pane, change ...func(*delivery.Request)) delivery.Request {
 	return r
 }
 
+// mark is a place in what the hooks told that is told by its time.
+func mark(at time.Time) hook.Mark { return hook.Mark{Number: at.UnixMilli()} }
+
+// told is the harness's word that it took the text.
+func told(at time.Time) harness.Taken { return harness.Taken{Digest: digest, Time: at, Mark: mark(at)} }
+
 // took adds the harness's word that it took the text.
 func took(at time.Time) func(*delivery.Request) {
 	return func(r *delivery.Request) {
-		r.State.Taken = append(r.State.Taken, harness.Taken{Digest: digest, Time: at})
+		r.State.Taken = append(r.State.Taken, told(at))
 	}
 }

@@ -86,7 +86,7 @@ func claudeStarted(s State, n hook.Note) State {
 // claudeTook: a prompt was taken; while busy the event comes when it is queued.
 func claudeTook(s State, n hook.Note) State {
 	s = s.conversation(n)
-	taken := append(slices.Clone(s.Taken), Taken{Digest: n.PromptDigest, Time: n.Time})
+	taken := append(slices.Clone(s.Taken), Taken{Digest: n.PromptDigest, Time: n.Time, Mark: n.Mark})
 	s.Taken = taken[max(0, len(taken)-MaxTaken):]
 	if s.Activity == ActivityAwaitingInput && n.Time.Sub(s.Since) < staleSubmit {
 		return s

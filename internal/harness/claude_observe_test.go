@@ -123,7 +123,7 @@ var _ = Describe("what else claude's hooks tell", func() {
 
 	It("keeps what was taken, in order, up to a bound", func() {
 		s := fold(started, prompt("a"), prompt("b"))
-		Expect(s.Taken).To(Equal([]Taken{{hook.Digest("a"), at(2)}, {hook.Digest("b"), at(3)}}))
+		Expect(s.Taken).To(Equal([]Taken{{Digest: hook.Digest("a"), Time: at(2)}, {Digest: hook.Digest("b"), Time: at(3)}}))
 
 		notes := []hook.Note{started}
 		for i := range 3 * MaxTaken {

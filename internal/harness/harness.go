@@ -5,7 +5,6 @@
 package harness
 
 import (
-	"slices"
 	"time"
 
 	"github.com/theloop-dev/the-loop/internal/harness/hook"
@@ -206,8 +205,9 @@ type State struct {
 	Limited, LoginRefused Refusal
 }
 
-// By is the State with nothing in it later than now: what was told has happened. The clock
-// may have been set back since, and nobody waits until it is that late again.
+// By is the State with no beginning in it that is later than now: what was told has
+// happened. The clock may have been set back since, and nobody waits until it is that late
+// again.
 func (s State) By(now time.Time) State {
 	bound := func(t time.Time) time.Time {
 		if t.After(now) {
@@ -216,12 +216,6 @@ func (s State) By(now time.Time) State {
 		return t
 	}
 	s.Started, s.Since = bound(s.Started), bound(s.Since)
-	if slices.ContainsFunc(s.Taken, func(k Taken) bool { return k.Time.After(now) }) {
-		s.Taken = slices.Clone(s.Taken)
-		for i := range s.Taken {
-			s.Taken[i].Time = bound(s.Taken[i].Time)
-		}
-	}
 	return s
 }
 
@@ -232,6 +226,23 @@ const MaxTaken = 64
 type Taken struct {
 	Digest string
 	Time   time.Time
+	// Mark is where the harness told it.
+	Mark hook.Mark
+}
+
+// TookAfter reports when the harness told, behind m, that it took a prompt with this digest.
+func (s State) TookAfter(digest string, m hook.Mark) (time.Time, bool) {
+	for _, k := range s.Taken {
+		if k.Digest == digest && k.After(m) {
+			return k.Time, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// After reports that it was told behind m, in the same launch.
+func (k Taken) After(m hook.Mark) bool {
+	return k.Mark.Launch == m.Launch && k.Mark.Number > m.Number
 }
 
 // TookSince reports when the harness took a prompt with this digest at or after t.

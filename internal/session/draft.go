@@ -134,5 +134,5 @@ func (t *turn) keptOut(ctx context.Context, r delivery.Request) (why string, aga
 // justTook reports that the harness has just taken a text.
 func (t *turn) justTook() bool {
 	n := len(t.state.Taken)
-	return n > 0 && t.now().Sub(t.state.Taken[n-1].Time) < takenFor
+	return n > 0 && t.now().Sub(t.state.Taken[n-1].Time).Abs() < takenFor
 }

@@ -34,13 +34,15 @@ func (t *turn) readJournal() error {
 		if err != nil {
 			return t.fail("reading the hook journals", err)
 		}
-		*j = journalState{path: path, state: harness.State{Taken: earlier}}
+		*j = journalState{path: path, mark: hook.Mark{Launch: t.status.Launch.ID}, state: harness.State{Taken: earlier}}
 	}
 	notes, next, err := hook.Read(j.path, j.offset)
 	if err != nil {
 		return t.fail("reading the hook journal", err)
 	}
 	for _, n := range notes {
+		j.mark.Number++
+		n.Mark = j.mark
 		j.state = a.Observe(j.state, n)
 	}
 	j.state, j.offset = j.state.By(t.now()), next
@@ -59,6 +61,14 @@ func (t *turn) readJournal() error {
 	return nil
 }
 
+// told is how far the hooks of the present launch have told.
+func (t *turn) told() hook.Mark {
+	if j := t.mem.journal; j.mark.Launch == t.status.Launch.ID {
+		return j.mark
+	}
+	return hook.Mark{Launch: t.status.Launch.ID}
+}
+
 // takenBefore collects the prompts that launches before this one took.
 func (t *turn) takenBefore(a harness.Adapter, current string) ([]harness.Taken, error) {
 	paths, err := filepath.Glob(filepath.Join(filepath.Dir(current), "*.jsonl"))
@@ -75,7 +85,8 @@ func (t *turn) takenBefore(a harness.Adapter, current string) ([]harness.Taken, 
 			return nil, err
 		}
 		var st harness.State
-		for _, n := range notes {
+		for i, n := range notes {
+			n.Mark = hook.Mark{Launch: strings.TrimSuffix(filepath.Base(p), ".jsonl"), Number: int64(i + 1)}
 			st = a.Observe(st, n)
 		}
 		taken = append(taken, st.Taken...)

@@ -9,6 +9,7 @@ import (
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/internal/delivery"
 	"github.com/theloop-dev/the-loop/internal/harness"
+	"github.com/theloop-dev/the-loop/internal/harness/hook"
 )
 
 // memory is what this process remembers of a session beside its record. Losing it
@@ -77,7 +78,9 @@ type memory struct {
 type journalState struct {
 	path   string
 	offset int64
-	state  harness.State
+	// mark is the newest note that was read.
+	mark  hook.Mark
+	state harness.State
 }
 
 // memories holds one memory for each session, by UID.

@@ -218,7 +218,7 @@ func (t *turn) unproved() bool {
 func (t *turn) request(ctx context.Context, m *api.SessionMessage, body, digest string) delivery.Request {
 	box := sync.OnceValues(func() (harness.Draft, string) { return t.inputBox(ctx) })
 	return delivery.Request{
-		ID: string(m.UID), Text: body, Digest: digest, Since: t.since(m), Target: t.target(), Begin: func() error { return t.attempt(m) },
+		ID: string(m.UID), Text: body, Digest: digest, After: t.after(m), Target: t.target(), Begin: func() error { return t.attempt(m) },
 		Session: t.sight.Session, State: t.state, Traits: t.traits(), WhileBusy: t.whileBusy(), Progress: t.mem.progress,
 		Stands: func() bool { return t.draft(ctx) == harness.DraftTyped },
 		Empty: func() bool {
@@ -259,7 +259,8 @@ func (t *turn) attempt(m *api.SessionMessage) error {
 	if t.mem.attempt.Message == string(m.UID) && t.mem.attempt.Launch == t.status.Launch.ID {
 		return nil
 	}
-	a := delivery.Attempt{Message: string(m.UID), Launch: t.status.Launch.ID, Time: t.now()}
+	at := t.told()
+	a := delivery.Attempt{Message: string(m.UID), Launch: at.Launch, Time: t.now(), Notes: at.Number}
 	if err := os.MkdirAll(filepath.Dir(t.attemptPath()), 0o700); err != nil {
 		return err
 	}
@@ -270,12 +271,12 @@ func (t *turn) attempt(m *api.SessionMessage) error {
 	return nil
 }
 
-// since is when the typing of m was begun, as far as is known.
-func (t *turn) since(m *api.SessionMessage) time.Time {
+// after is how far the hooks had told when the typing of m was begun, as far as is known.
+func (t *turn) after(m *api.SessionMessage) hook.Mark {
 	if t.mem.attempt.Message != string(m.UID) {
-		return t.now()
+		return t.told()
 	}
-	return t.mem.attempt.Time
+	return t.mem.attempt.Mark()
 }
 
 // recall reads the newest attempt, once in the life of this process.
@@ -312,10 +313,8 @@ func (t *turn) untaken() string {
 	if !a.Untaken && !left || t.status.Launch == nil || a.Launch != t.status.Launch.ID {
 		return ""
 	}
-	for _, k := range t.state.Taken {
-		if k.Time.After(a.Time) {
-			return ""
-		}
+	if slices.ContainsFunc(t.state.Taken, func(k harness.Taken) bool { return k.After(a.Mark()) }) {
+		return ""
 	}
 	return "an earlier message was typed and not taken, and may still stand in the input box: attach, and submit it or clear it; where nothing stands, submit anything by hand"
 }
@@ -354,11 +353,10 @@ func (t *turn) took(m *api.SessionMessage) (time.Time, bool) {
 	if t.mem.inflight == m.UID && t.mem.progress.Own {
 		return t.mem.progress.Took(t.state, digest)
 	}
-	since := t.mem.attempt.Time
 	if t.mem.attempt.Message != string(m.UID) && m.Status.DeliveredTime != nil {
-		since = m.Status.DeliveredTime.Time
+		return t.state.TookSince(digest, m.Status.DeliveredTime.Time)
 	}
-	return t.state.TookSince(digest, since)
+	return t.state.TookAfter(digest, t.mem.attempt.Mark())
 }
 
 // credit ends a message that was taken before its harness ended: it is no reason to start

@@ -44,6 +44,16 @@ type Note struct {
 	// Answered is set when the hook itself answered a PermissionRequest: "Allow" or
 	// "Deny". The harness then opens no dialog, so the note is not a wait.
 	Answered string `json:"answered,omitempty"`
+	// Mark is the note's place, which its reader knows.
+	Mark Mark `json:"-"`
+}
+
+// Mark is a place in what the hooks of a session told. What came after it is told by it and
+// by no time: the clock may be set.
+type Mark struct {
+	// Launch in whose journal it is, and the number of the note there, from 1.
+	Launch string
+	Number int64
 }
 
 // Digest is the digest by which a delivered text is recognised in what the
