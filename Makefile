@@ -37,7 +37,7 @@ packages = list=$$(go list -f '{{.ImportPath}} {{.Dir}}' $(PKGS)) || exit 1; \
 COMMAND_LINE := exec\.(Command|CommandContext)\(([^"]*, *)?"([^"]*/)?(tmux|git|sh|bash)"
 
 .DEFAULT_GOAL := help
-.PHONY: help tmux controlplane generate manifests docs fmt verify lint test chaos fuzz bench build run down picture clean
+.PHONY: help tmux controlplane generate manifests docs fmt verify lint test matrix chaos fuzz bench build run down picture clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -87,6 +87,15 @@ test: tmux build ## Run all tests with the race detector against a real control 
 	go test -C hack/controlplane -count=1 -timeout 30m ./... && \
 	{ $(call packages,Test); } && \
 	go test -race -count=1 -timeout 30m $(TEST_FLAGS) $$pkgs
+
+# Every package that runs tmux, with the system's and with newer ones of its own.
+matrix: tmux build ## Run the tests of what runs tmux with other versions of it too (hack/build-tmux.sh; they are built once).
+	@others=$$(hack/build-tmux.sh) || exit 1; \
+	TMUX_BINARIES="$$(command -v tmux):$$(echo "$$others" | paste -sd:)" $(MAKE) --no-print-directory test PKGS=./internal/tmux || exit 1; \
+	for t in $$others; do \
+		echo "== with $$($$t -V)"; \
+		PATH="$$(dirname "$$t"):$$PATH" $(MAKE) --no-print-directory test PKGS="./internal/delivery ./test/chaos ./test/e2e" || exit 1; \
+	done
 
 # The programs with fault points in them stay apart, in bin/chaos.
 chaos: tmux build ## Kill and stall everything while messages are sent (ARGS="--seed 7 --messages 10000 --sessions 20 --duration 10m").
