@@ -374,7 +374,7 @@ func (s *stage) meanwhile(ctx context.Context, m Mishap, obj client.Object, chan
 	}
 }
 
-// takeBack recalls what waits for a session, or deletes one message of it.
+// takeBack recalls some of what waits for a session, or deletes one message of it.
 func (s *stage) takeBack(ctx context.Context, m Mishap) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*askWithin)
 	defer cancel()
@@ -382,8 +382,12 @@ func (s *stage) takeBack(ctx context.Context, m Mishap) error {
 	if err := s.Client.List(ctx, &list, client.InNamespace(s.Namespace)); err != nil {
 		return err
 	}
+	left := m.Times
 	for i := range list.Items {
 		o := &list.Items[i]
+		if left == 0 {
+			break
+		}
 		if o.Spec.SessionRef.Kind+"/"+o.Spec.SessionRef.Name != key(s.sessions[m.Session]) || o.Status.Outcome.Final() || o.Spec.Source.Type == api.SourceBoot {
 			continue
 		}
@@ -391,6 +395,7 @@ func (s *stage) takeBack(ctx context.Context, m Mishap) error {
 			if err := s.patch(ctx, o, `{"metadata":{"annotations":{"`+api.RecallAnnotation+`":"chaos"}}}`); err != nil {
 				return err
 			}
+			left--
 			continue
 		}
 		s.mu.Lock()
