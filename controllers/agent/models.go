@@ -13,9 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/controllers/internal/apply"
@@ -49,10 +51,18 @@ func setupModels(mgr ctrl.Manager, engine *session.Engine, status *hostStatus, h
 	toHost := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: engine.HostName}}}
 	})
+	again := make(chan event.GenericEvent, 1)
+	engine.AskAgain = func() {
+		select {
+		case again <- event.GenericEvent{Object: &api.SessionHost{}}:
+		default: // one is on its way
+		}
+	}
 	spec := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
 	b := ctrl.NewControllerManagedBy(mgr).Named("agent-models").
 		For(&api.SessionHost{}, builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
-		Watches(&api.SessionClass{}, toHost, spec)
+		Watches(&api.SessionClass{}, toHost, spec).
+		WatchesRawSource(source.Channel(again, toHost))
 	for _, k := range kinds.All {
 		b = b.Watches(k.New(), toHost, spec)
 	}
@@ -79,7 +89,7 @@ func (r *modelReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	v := session.Verdicts{Known: host.Status.Models, Wanted: wanted, Anew: r.anew, Tried: r.tried}
+	v := session.Verdicts{Known: host.Status.Models, Wanted: wanted, Anew: r.anew, Tried: r.tried, Again: r.engine.AskedAgain()}
 	due, wait := v.Next(r.engine.Clock.Now())
 	if due == nil {
 		return ctrl.Result{RequeueAfter: wait}, client.IgnoreNotFound(r.learn(ctx, req, v, nil))
@@ -88,8 +98,15 @@ func (r *modelReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.tried[session.KeyOf(answer)] = r.engine.Clock.Now()
-	return ctrl.Result{RequeueAfter: time.Millisecond}, client.IgnoreNotFound(r.learn(ctx, req, v, &answer))
+	key, at := session.KeyOf(answer), r.engine.Clock.Now()
+	r.tried[key] = at
+	if err := r.learn(ctx, req, v, &answer); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.engine.Answered(key, at) {
+		r.verdict()
+	}
+	return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 }
 
 // wanted are the questions about the classes that sessions of this host use.

@@ -54,6 +54,9 @@ func (t *turn) carryOut(ctx context.Context, plan Plan) (again bool, wait time.D
 		return t.sweep(ctx)
 	case ActionKillSession:
 		return t.killSession(ctx)
+	case ActionAsk:
+		t.ask()
+		return true, 0, nil
 	case ActionAdopt:
 		return true, 0, t.adopt(ctx)
 	case ActionPrepareCheckout:

@@ -268,6 +268,95 @@ var _ = Describe("the choice of a session", func() {
 		})
 	})
 
+	Describe("of a harness that ended", func() {
+		ended := now.Add(-time.Minute)
+		var mine *turn
+		// held is what a decision depends on.
+		held := func() Input {
+			mine.launch, mine.obst = engine.resolve(subject)
+			in := Input{Desired: DesiredRunning, Started: true, Now: engine.Clock.Now()}
+			mine.verdictInto(&in)
+			return in
+		}
+		BeforeEach(func() {
+			session.Spec.Model, session.Spec.Effort = "m-one", "high"
+			mine = &turn{Engine: engine, Subject: subject, mem: &memory{endedSince: ended}, sight: Sighting{Holder: HolderAbsent}}
+		})
+		since := func(kind api.ChoiceKind, name string, at time.Time) {
+			subject.Verdicts = append(subject.Verdicts, said(kind, name, api.VerdictAccepted, func(v *api.ModelVerdict) { v.CheckedAt = metav1.NewTime(at) }))
+		}
+
+		It("is asked about once more, and waited for: a minute at most", func() {
+			since(api.ChoiceModel, "m-one", ended.Add(-time.Second))
+			since(api.ChoiceEffort, "high", ended.Add(time.Second))
+			Expect(held().VerdictOutdated).To(BeTrue())
+			woken := 0
+			engine.AskAgain = func() { woken++ }
+			mine.ask()
+			key := VerdictKey{"class", api.ChoiceModel, "m-one"}
+			Expect(engine.AskedAgain()).To(Equal(map[VerdictKey]time.Time{key: ended}), "what was said since is not asked again")
+			Expect(woken).To(Equal(1))
+			in := held()
+			Expect(in.VerdictOutdated).To(BeFalse(), "once")
+			Expect(in.VerdictUntil).To(Equal(now.Add(time.Minute)))
+			plan, waits := in.askFirst()
+			Expect(waits).To(BeTrue())
+			Expect(plan.Requeue).To(Equal(time.Minute))
+
+			By("going on without an answer")
+			engine.Clock = clocktesting.NewFakePassiveClock(now.Add(time.Minute))
+			_, waits = held().askFirst()
+			Expect(waits).To(BeFalse())
+			By("not waiting longer where the clock jumps back")
+			engine.Clock = clocktesting.NewFakePassiveClock(now.Add(-time.Hour))
+			_, waits = held().askFirst()
+			Expect(waits).To(BeFalse())
+		})
+
+		It("is not waited for when it was answered, also by nothing", func() {
+			Expect(held().VerdictOutdated).To(BeTrue())
+			mine.ask()
+			Expect(engine.AskedAgain()).To(HaveLen(2))
+			for _, p := range engine.Probes(subject.Class) {
+				Expect(engine.Answered(KeyOf(p.Unasked), now)).To(Equal(p.opts.Model != "m-two"), "m-two is nobody's")
+			}
+			Expect(engine.AskedAgain()).To(BeEmpty())
+			Expect(held()).To(And(HaveField("VerdictOutdated", false), HaveField("VerdictUntil", time.Time{})))
+
+			By("asking for the next end")
+			mine.mem.endedSince = now.Add(time.Second)
+			Expect(held().VerdictOutdated).To(BeTrue())
+			mine.ask()
+			Expect(engine.Answered(VerdictKey{"class", api.ChoiceModel, "m-one"}, now)).To(BeFalse(), "an answer from before it")
+		})
+
+		DescribeTable("is asked nothing", func(change func()) {
+			change()
+			Expect(held()).To(And(HaveField("VerdictOutdated", false), HaveField("VerdictUntil", time.Time{})))
+		},
+			Entry("without a choice", func() { session.Spec.Model, session.Spec.Effort = "", "" }),
+			Entry("about what is not declared", func() { session.Spec.Model, session.Spec.Effort = "m-old", "low" }),
+			Entry("that cannot be asked", func() {
+				subject.Class.Spec.Harness = api.HarnessSpec{Name: "custom", Binary: binary, Custom: &api.CustomHarness{StartArgs: []string{"{{model}}"}}}
+			}),
+			Entry("that is not there", func() { engine.LookPath = func(string) (string, error) { return "", os.ErrNotExist } }),
+			Entry("while it lives", func() { mine.sight.Holder = HolderLiveOurs }),
+			Entry("while that is not known", func() { mine.sight.Holder = HolderUnknown }),
+		)
+
+		It("goes first among the questions, and is asked again however fresh its answer is", func() {
+			v := Verdicts{Wanted: engine.Probes(subject.Class), Tried: map[VerdictKey]time.Time{}}
+			key := KeyOf(v.Wanted[2].Unasked)
+			v.Again = map[VerdictKey]time.Time{key: ended}
+			v.Known = []api.ModelVerdict{said(api.ChoiceEffort, "high", api.VerdictAccepted, func(v *api.ModelVerdict) { v.CheckedAt = metav1.NewTime(ended.Add(-time.Second)) })}
+			due, _ := v.Next(now)
+			Expect(KeyOf(due.Unasked)).To(Equal(key))
+			v.Tried[key] = now
+			due, _ = v.Next(now)
+			Expect(KeyOf(due.Unasked)).To(Equal(KeyOf(v.Wanted[0].Unasked)))
+		})
+	})
+
 	It("keeps the words of the API and of the adapters the same", func() {
 		Expect([]string{string(api.VerdictAccepted), string(api.VerdictRefused), string(api.VerdictUnknown)}).To(
 			Equal([]string{string(harness.VerdictAccepted), string(harness.VerdictRefused), string(harness.VerdictUnknown)}))

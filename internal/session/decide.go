@@ -125,6 +125,11 @@ type Input struct {
 	// ArgsDiffer: the live harness was launched with other arguments than it would be
 	// now.
 	ArgsDiffer bool
+	// VerdictOutdated: the harness ended by itself, and said nothing since of the model or
+	// the effort that the session asks for. VerdictUntil is until when the start is held
+	// for the answer, zero for not at all.
+	VerdictOutdated bool
+	VerdictUntil    time.Time
 	// Draft: a person has typed something that is not submitted yet.
 	Draft bool
 
@@ -186,6 +191,8 @@ const (
 	ActionCleanUp Action = "CleanUp"
 	// ActionRelease lets the object go.
 	ActionRelease Action = "Release"
+	// ActionAsk has the harness asked about the model and the effort of the session.
+	ActionAsk Action = "Ask"
 	// ActionAdopt records a live session of ours that the record does not know yet.
 	ActionAdopt Action = "Adopt"
 	// ActionDeliver takes the next message as far as it goes.
@@ -382,6 +389,9 @@ func (in Input) backedOff() (bool, Plan) {
 func (in Input) start() Plan {
 	if in.Obstacle != nil {
 		return in.wait(in.Obstacle.Reason, in.Obstacle.Message, unknownRequeue)
+	}
+	if p, held := in.askFirst(); held && (in.Holder == HolderAbsent || in.Holder == HolderDeadOurs) {
+		return p
 	}
 	switch in.Holder {
 	case HolderShared:

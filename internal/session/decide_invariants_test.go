@@ -50,7 +50,7 @@ func does(actions ...session.Action) func(*input, *plan) bool {
 func always(*input, *plan) bool { return true }
 
 // startsSomething are the actions that lead to a start.
-var startsSomething = does(session.ActionSpawn, session.ActionClear, session.ActionSweep, session.ActionPrepareCheckout)
+var startsSomething = does(session.ActionSpawn, session.ActionClear, session.ActionSweep, session.ActionPrepareCheckout, session.ActionAsk)
 
 func running(in *input) bool { return in.Desired == session.DesiredRunning }
 
@@ -76,6 +76,12 @@ func dying(in *input) bool { return in.Holder == session.HolderDeadOurs && in.Dy
 // retained reports that the class keeps the terminal of a stopped session, now still.
 func retained(in *input) bool {
 	return in.KeepSession && (!in.Closed || in.RetainUntil.IsZero() || waiting(in.RetainUntil))
+}
+
+// asksFirst reports that the harness is to be asked something, or was and did not answer
+// yet, before it is started again.
+func asksFirst(in *input) bool {
+	return (in.VerdictOutdated || waiting(in.VerdictUntil)) && (in.Holder == session.HolderAbsent || in.Holder == session.HolderDeadOurs)
 }
 
 func waiting(until time.Time) bool { return until.After(now) }
@@ -158,6 +164,12 @@ var safety = []invariant{
 		func(in *input, _ *plan) bool {
 			return running(in) && in.Holder == session.HolderAbsent && in.Obstacle == nil && (in.Swept || !in.Started && !in.Intended)
 		}),
+	must("a harness is asked about its model only where its start is next, and only when that is outdated", does(session.ActionAsk),
+		func(in *input, _ *plan) bool {
+			return running(in) && in.VerdictOutdated && asksFirst(in) && in.Obstacle == nil && !dying(in)
+		}),
+	must("nothing is done towards a start while the harness is asked about its model", func(in *input, _ *plan) bool { return running(in) && asksFirst(in) },
+		func(in *input, p *plan) bool { return p.Action == session.ActionAsk || !startsSomething(in, p) }),
 	must("C030: nothing is started while a gate is left",
 		func(in *input, _ *plan) bool { return running(in) && len(in.Gates) > 0 },
 		func(in *input, p *plan) bool { return !startsSomething(in, p) }),
@@ -393,6 +405,10 @@ var returning = []invariant{
 		func(in *input, p *plan) bool {
 			return p.Action == session.ActionNone && p.Reason == api.ReasonStarting && in.Holder == session.HolderLiveOurs && !in.ProbeUntil.IsZero()
 		}, func(in *input, p *plan) bool { return p.Requeue == in.ProbeUntil.Sub(now) && p.Requeue > 0 }),
+	must("the answer of a harness that is asked about its model is waited for",
+		func(in *input, p *plan) bool {
+			return running(in) && p.Action == session.ActionNone && p.Reason == api.ReasonStarting && in.Holder != session.HolderLiveOurs
+		}, func(in *input, p *plan) bool { return p.Requeue > 0 && p.Requeue == in.VerdictUntil.Sub(now) }),
 	must("the end of the delay is waited for, and only for that one waits so",
 		func(_ *input, p *plan) bool { return p.Reason == api.ReasonCrashLoop },
 		func(in *input, p *plan) bool {

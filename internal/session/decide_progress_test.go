@@ -84,6 +84,8 @@ func (s state) next(p plan) []state {
 		return []state{s.cleared(dCheckoutMissing), s.with(dObstacle, 1)}
 	case session.ActionRemoveCheckout:
 		return []state{s.cleared(dRemove), s.with(dRemove, notRemovable)}
+	case session.ActionAsk:
+		return []state{s.with(dVerdict, verdictAwaited), s.cleared(dVerdict)}
 	case session.ActionAdopt:
 		return []state{s.cleared(dUnrecorded, dClosed, dAsked, dGrace, dIntended).with(dStarted, 1)}
 	case session.ActionRelease:
@@ -95,7 +97,7 @@ func (s state) next(p plan) []state {
 // spawned is a start: it holds, or the harness ends at once.
 func (s state) spawned(p plan) []state {
 	s = s.held(session.HolderLiveOurs).with(dStarted, 1).
-		cleared(dIntended, dAsked, dGrace, dClosed, dRestartRequested, dArgsDiffer, dUnrecorded, dSwept, dClearFailed, dResume, dProbe, dBackoff)
+		cleared(dIntended, dAsked, dGrace, dClosed, dRestartRequested, dArgsDiffer, dUnrecorded, dSwept, dClearFailed, dResume, dProbe, dBackoff, dVerdict)
 	out := []state{s}
 	if p.Mode == api.LaunchResume {
 		s = s.with(dResume, number(resumes, session.ResumePending))
@@ -120,6 +122,9 @@ func (s state) rest(p plan) []state {
 	live, out := s.holder() == session.HolderLiveOurs, []state(nil)
 	if p.Requeue > 0 {
 		s = s.cleared(dEndpointsLeft, dDying)
+		if s.point[dVerdict] == verdictAwaited {
+			s = s.with(dVerdict, verdictLate)
+		}
 		if s.point[dBackoff] == ahead {
 			s = s.with(dBackoff, reached)
 		}

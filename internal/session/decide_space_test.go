@@ -51,6 +51,7 @@ const (
 	dForce
 	dCheckoutMissing
 	dRemove
+	dVerdict
 	dCount
 )
 
@@ -89,6 +90,14 @@ const (
 // notRemovable is a checkout that could not be removed.
 const notRemovable = 2
 
+// What is known of the model and the effort of a harness that ended, but for nothing to
+// ask: it is to be asked, the start is held for its answer, or no longer.
+const (
+	verdictOutdated = 1
+	verdictAwaited  = 2
+	verdictLate     = 3
+)
+
 var dimensions = [dCount]dimension{
 	dDesired: {"desired", 6}, dHolder: {"holder", 9}, dPaused: {"paused", 2}, dGates: {"gates", 2}, dDelivery: {"delivery", 3},
 	dRestart: {"restart", 3}, dRestartRequested: {"restartRequested", 2}, dObstacle: {"obstacle", 2}, dKeepSession: {"keepSession", 2},
@@ -97,7 +106,7 @@ var dimensions = [dCount]dimension{
 	dResume: {"resume", 4}, dProbe: {"probe", 4}, dBackoff: {"backoff", 4}, dArgsDiffer: {"argsDiffer", 2}, dDraft: {"draft", 2},
 	dOccupantKnown: {"occupantKnown", 2}, dClearFailed: {"clearFailed", 2}, dSwept: {"swept", 2}, dEndpointsLeft: {"endpointsLeft", 2},
 	dMessageDue: {"messageDue", 2}, dDying: {"dying", 2}, dTidy: {"tidy", 2}, dRetain: {"retain", 4}, dForce: {"force", 2},
-	dCheckoutMissing: {"checkoutMissing", 2}, dRemove: {"removeCheckout", 3},
+	dCheckoutMissing: {"checkoutMissing", 2}, dRemove: {"removeCheckout", 3}, dVerdict: {"verdict", 4},
 }
 
 // point is one combination of all inputs.
@@ -121,6 +130,14 @@ func (p point) in() session.Input {
 	}
 	if p[dEndpointsLeft] == 1 {
 		in.EndpointsLeft = "that of a pull request"
+	}
+	switch p[dVerdict] {
+	case verdictOutdated:
+		in.VerdictOutdated = true
+	case verdictAwaited:
+		in.VerdictUntil = deadlines[ahead]
+	case verdictLate:
+		in.VerdictUntil = deadlines[reached]
 	}
 	if p[dRemove] == notRemovable {
 		in.RemovalProblem = "git says no"
@@ -180,8 +197,8 @@ var notLive = []int{
 	dRegistered, dStarted, dIntended, dClosed, dRestartRequested, dAsked, dResume, dRestart, dBackoff, dMessageDue, dDelivery, dObstacle,
 }
 
-// notHere are what the spaces of sessions that do not live leave to two others.
-var notHere = []int{dGates, dDying}
+// notHere are what the spaces of sessions that do not live leave to others.
+var notHere = []int{dGates, dDying, dVerdict}
 
 func plus(a []int, b ...int) []int { return append(a[:len(a):len(a)], b...) }
 
@@ -210,6 +227,12 @@ var spaces = []space{
 		varies: []int{dDelivery, dMessageDue}, fixed: map[int]uint8{dGates: 1}, quiet: []int{dDying}, repeats: 2000},
 	{name: "running and dying", desired: desires[:1], holders: only(session.HolderDeadOurs),
 		varies: []int{dDelivery, dMessageDue}, fixed: map[int]uint8{dDying: 1}, repeats: 2000},
+	{name: "running and to be asked first", desired: desires[:1], holders: only(session.HolderAbsent, session.HolderDeadOurs),
+		varies: plus(notLive, dTidy), fixed: map[int]uint8{dVerdict: verdictOutdated}, quiet: notHere},
+	{name: "running and asked first", desired: desires[:1], holders: only(session.HolderAbsent, session.HolderDeadOurs),
+		varies: plus(notLive, dTidy), fixed: map[int]uint8{dVerdict: verdictAwaited}, quiet: notHere},
+	{name: "running and asked first, without an answer in time", desired: desires[:1], holders: only(session.HolderAbsent),
+		varies: plus(notLive, dSwept, dCanResume), fixed: map[int]uint8{dVerdict: verdictLate}, quiet: plus(notHere, dCheckoutMissing)},
 	{name: "running and absent", desired: desires[:1], quiet: notHere, holders: only(session.HolderAbsent), varies: plus(notLive, dSwept, dCanResume, dCheckoutMissing)},
 	{name: "running and dead", desired: desires[:1], quiet: notHere, holders: only(session.HolderDeadOurs), varies: plus(notLive, dSwept, dClearFailed, dTidy)},
 	{name: "running and occupied by a dead other", desired: desires[:1], quiet: notHere, holders: only(session.HolderDeadOther), varies: plus(notLive, dOccupantKnown, dClearFailed)},

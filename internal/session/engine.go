@@ -118,6 +118,8 @@ type Engine struct {
 	KnownUID func(uid string) bool
 	// Sweep ends the processes of a session that are left outside its terminal.
 	Sweep func(ctx context.Context, uid string) (ended []int, err error)
+	// AskAgain is called when a start waits for what AskedAgain tells.
+	AskAgain func()
 	// Jobs runs what takes minutes.
 	Jobs  *Jobs
 	Clock clock.PassiveClock
@@ -128,6 +130,7 @@ type Engine struct {
 	Backoff *flowcontrol.Backoff
 
 	memories memories
+	again    again
 	// dueUndo is the unsaved work that was found to be due when it was last looked for.
 	dueUndo map[string]bool
 }
@@ -361,6 +364,7 @@ func (t *turn) input() Input {
 		in.RetainUntil = t.retainUntil(p.RetainedSecondsAfterClose)
 	}
 	t.recordInto(&in, resumeAllowed)
+	t.verdictInto(&in)
 	return in
 }
 

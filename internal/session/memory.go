@@ -53,6 +53,9 @@ type memory struct {
 	unknownSince time.Time
 	// endedSince is when the harness was first seen to have ended.
 	endedSince time.Time
+	// askedFor is the end of the harness, as in endedSince, for which it was asked again at
+	// askedAt.
+	askedFor, askedAt time.Time
 	// fold of the hooks' journal.
 	journal journalState
 	// sequence is the highest number given to a message.

@@ -165,6 +165,9 @@ type Verdicts struct {
 	Anew time.Time
 	// Tried is when each was last asked by this process.
 	Tried map[VerdictKey]time.Time
+	// Again are those for which a start waits, first of all, each with the time that its
+	// answer must not be older than.
+	Again map[VerdictKey]time.Time
 }
 
 // VerdictKey is the key of a verdict in status.models.
@@ -180,6 +183,12 @@ func KeyOf(v api.ModelVerdict) VerdictKey { return VerdictKey{v.Class, v.Kind, v
 // Next is the first question that is due, nil for none; wait is then when the next one
 // will be, 0 for never.
 func (v Verdicts) Next(now time.Time) (due *Probe, wait time.Duration) {
+	for i := range v.Wanted {
+		key := KeyOf(v.Wanted[i].Unasked)
+		if since, waits := v.Again[key]; waits && v.Tried[key].Before(since) {
+			return &v.Wanted[i], 0
+		}
+	}
 	for i := range v.Wanted {
 		p := &v.Wanted[i]
 		left := v.dueIn(p, now)

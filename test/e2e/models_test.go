@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -224,6 +225,43 @@ var _ = Describe("models and efforts", func() {
 		h.AwaitOutcome(h.Say(s, "With it."), testenv.Submitted)
 		Expect(chosenArgs(h, s)).To(Equal([]string{"--permission-mode", "plan", "--model", "m-gone", "--effort", "high"}))
 		Expect(starts(h, first)).To(HaveLen(1))
+	})
+
+	It("are asked about once more when a harness ended, before it is started again (specification 13.2)", func() {
+		var says string // what the harness does beside its class's behaviour, from now on
+		h := env.NewHost(func(h *testenv.Host) api.SessionClassSpec {
+			class := h.DemoClass("flush-late=0")
+			says = filepath.Join(h.Dir, "says")
+			class.Harness.Binary = filepath.Join(h.Dir, "claude")
+			script := fmt.Sprintf("#!/bin/sh\nFAKEHARNESS_BEHAVIOUR=\"$FAKEHARNESS_BEHAVIOUR,$(cat %s 2>/dev/null)\" exec %s \"$@\"\n", says, h.DemoHarness())
+			Expect(os.WriteFile(class.Harness.Binary, []byte(script), 0o700)).To(Succeed())
+			class.Models = []string{"m-one"}
+			return class
+		})
+		s := h.Standing("s", asking("m-one", ""))
+		h.Ready(s)
+		h.AwaitOutcome(h.Say(s, "Remember me."), testenv.Submitted)
+		Eventually(verdicts(h)).Should(Equal([]string{"Model m-one Accepted"}))
+		id := get(s).Status.ConversationID
+		// anew ends the harness, and returns the arguments of the next start.
+		anew := func(n int, saying string) []string {
+			GinkgoHelper()
+			Expect(os.WriteFile(says, []byte(saying), 0o600)).To(Succeed())
+			h.KillHarness(s)
+			Eventually(func() int { return len(starts(h, s)) }).Should(Equal(n))
+			Expect(asked(h)).To(HaveLen(n), "once for each end")
+			Expect(asked(h)[n-1].Time).To(BeTemporally("<", starts(h, s)[n-1].Time))
+			h.Ready(s)
+			Expect(get(s).Status.ConversationID).To(Equal(id))
+			return starts(h, s)[n-1].Argv
+		}
+		Expect(anew(2, "refuse-model=m-one")).NotTo(ContainElement("--model"))
+		h.Await(s, api.ConditionChoiceApplied, "False/ModelRefused")
+		By("keeping the old answer where there is none")
+		Expect(anew(3, "fail-print")).NotTo(ContainElement("--model"))
+		By("going with it again")
+		Expect(anew(4, "")).To(ContainElements("--model", "m-one"))
+		h.Await(s, api.ConditionChoiceApplied, "True/Applied")
 	})
 
 	It("of which the harness says nothing block nothing", func() {
