@@ -75,10 +75,7 @@ const geminiHookEnv = "LOOP_HOOK"
 // that meaning, and Deny is refused. So is a start in which its trust dialog could open:
 // nothing tells of that one, and a carriage return says yes.
 func (gemini) Command(opts LaunchOptions) (Command, error) {
-	err := errors.Join(checkUUID(opts.ConversationID), checkChoice(opts), geminiRules.check(opts.Args))
-	if opts.Effort != "" {
-		err = errors.Join(err, errors.New("gemini has no flag for an effort: leave it out"))
-	}
+	err := errors.Join(checkUUID(opts.ConversationID), checkChoice(opts), geminiRules.check(opts.Args), checkGeminiEffort(opts.Effort))
 	if !opts.Trust && !hasFlag(opts.Args, "--skip-trust") {
 		err = errors.Join(err, errors.New("gemini would open a trust dialog of which nothing tells: set trust.enabled of the class, or give it the harness argument --skip-trust"))
 	}

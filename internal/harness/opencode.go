@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/theloop-dev/the-loop/internal/harness/hook"
@@ -75,15 +74,9 @@ var opencodeRules = argRules{
 // (OPENCODE_TUI_CONFIG) in addition to what the user has; no file of the user is
 // touched.
 func (opencode) Command(opts LaunchOptions) (Command, error) {
-	err := errors.Join(checkChoice(opts), opencodeRules.check(opts.Args))
+	err := errors.Join(checkChoice(opts), opencodeRules.check(opts.Args), checkOpencodeChoice(opts))
 	if opts.Resume && !opencodeSession.MatchString(opts.ConversationID) {
 		err = errors.Join(err, fmt.Errorf("conversation id %.140q is not of the form %s", opts.ConversationID, opencodeSession))
-	}
-	if opts.Model != "" && !strings.Contains(opts.Model, "/") {
-		err = errors.Join(err, fmt.Errorf("opencode has no model %q: it must be provider/model", opts.Model))
-	}
-	if opts.Effort != "" {
-		err = errors.Join(err, errors.New("opencode has no flag for an effort: leave it out"))
 	}
 	if !filepath.IsAbs(opts.FileDir) {
 		err = errors.Join(err, errors.New("no directory is set for the files of the launch"))

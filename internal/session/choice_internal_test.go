@@ -190,7 +190,7 @@ var _ = Describe("the choice of a session", func() {
 				Expect(p.opts.Model == "" || p.opts.Effort == "").To(BeTrue())
 			}
 			Expect(got).To(Equal([]VerdictKey{{"class", "Model", "m-one"}, {"class", "Model", "m-two"}, {"class", "Effort", "high"}}))
-			subject.Class.Spec.Harness.Name = "gemini"
+			subject.Class.Spec.Harness.Name = "custom"
 			Expect(engine.Probes(subject.Class)).To(BeEmpty(), "it cannot be asked")
 			subject.Class.Spec.Harness.Name = "levitating"
 			Expect(engine.Probes(subject.Class)).To(BeEmpty())

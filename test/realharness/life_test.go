@@ -65,7 +65,7 @@ var opencode = real{
 		config, err := json.Marshal(map[string]any{
 			"model": "fake/m", "small_model": "fake/m", "permission": map[string]string{"bash": "ask"},
 			"provider": map[string]any{"fake": map[string]any{
-				"npm": "@ai-sdk/openai-compatible", "models": map[string]any{"m": map[string]string{"name": "m"}},
+				"npm": "@ai-sdk/openai-compatible", "models": map[string]any{"m": map[string]string{"name": "m"}, "nosuch-1": map[string]string{"name": "gone"}},
 				"options": map[string]string{"baseURL": modelURL + "/v1", "apiKey": "made-up"},
 			}},
 		})
@@ -101,7 +101,7 @@ func write(path, text string) {
 }
 
 // host is a host whose sessions run the harness in a checkout and in a new home.
-func (r real) host(ctx context.Context) *testenv.Host {
+func (r real) host(ctx context.Context, models ...string) *testenv.Host {
 	GinkgoHelper()
 	path := binary(ctx, r.name)
 	h := env.NewHost(func(h *testenv.Host) api.SessionClassSpec {
@@ -109,6 +109,7 @@ func (r real) host(ctx context.Context) *testenv.Host {
 		Expect(err).NotTo(HaveOccurred(), string(out))
 		spec := api.SessionClassSpec{
 			Harness:   api.HarnessSpec{Name: r.name, Binary: path, Args: r.args},
+			Models:    models,
 			Workspace: api.WorkspacePolicy{Root: h.Work},
 		}
 		vars := r.home(h)

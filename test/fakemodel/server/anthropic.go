@@ -49,6 +49,8 @@ func (anthropic) read(r *http.Request, body []byte) (asked, error) {
 
 func (anthropic) counted(tokens int) any { return map[string]int{"input_tokens": tokens} }
 
+func (anthropic) unknown(model string) (int, string) { return http.StatusNotFound, "model: " + model }
+
 func (anthropic) failure(status int, message string) any {
 	kind := map[int]string{
 		http.StatusBadRequest: "invalid_request_error", http.StatusUnauthorized: "authentication_error",

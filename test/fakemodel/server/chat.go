@@ -48,6 +48,10 @@ func (chat) read(_ *http.Request, body []byte) (asked, error) {
 
 func (chat) counted(tokens int) any { return map[string]int{"prompt_tokens": tokens} }
 
+func (chat) unknown(model string) (int, string) {
+	return http.StatusNotFound, "The model `" + model + "` does not exist or you do not have access to it."
+}
+
 func (chat) failure(status int, message string) any { return openAIFailure(status, message) }
 
 func (chat) finish(a answer) string {

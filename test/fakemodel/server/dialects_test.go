@@ -192,6 +192,17 @@ var _ = Describe("the other dialects of the fake model", func() {
 		})
 	}
 
+	DescribeTable("know no model whose name begins with nosuch", func(path string, body any, status int, words string) {
+		code, answer := ask(path, body)
+		Expect(code).To(Equal(status))
+		Expect(answer).To(ContainSubstring(words))
+	},
+		Entry("anthropic", "/v1/messages", obj{"model": "nosuch-1"}, http.StatusNotFound, `{"error":{"message":"model: nosuch-1","type":"not_found_error"}`),
+		Entry("responses", "/v1/responses", obj{"model": "nosuch-1", "input": "x"}, http.StatusBadRequest, "The requested model 'nosuch-1' does not exist"),
+		Entry("chat completions", "/v1/chat/completions", obj{"model": "nosuch-1"}, http.StatusNotFound, "The model `nosuch-1` does not exist"),
+		Entry("gemini", "/v1beta/models/nosuch-1:generateContent", obj{}, http.StatusNotFound, "models/nosuch-1 is not found for API version"),
+	)
+
 	It("takes a chat without tools for a question of the harness's own", func() {
 		_, body := ask("/v1/chat/completions", obj{"messages": []any{obj{"role": "user", "content": "[[fail 529]]"}}})
 		Expect(body).To(ContainSubstring("A session"))

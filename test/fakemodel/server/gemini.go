@@ -63,6 +63,11 @@ func (gemini) read(r *http.Request, body []byte) (asked, error) {
 
 func (gemini) counted(tokens int) any { return map[string]int{"totalTokens": tokens} }
 
+func (gemini) unknown(model string) (int, string) {
+	return http.StatusNotFound, "models/" + model + " is not found for API version v1beta, or is not supported for generateContent. " +
+		"Call ListModels to see the list of available models and their supported methods."
+}
+
 func (gemini) failure(status int, message string) any {
 	kind := map[int]string{
 		http.StatusBadRequest: "INVALID_ARGUMENT", http.StatusUnauthorized: "UNAUTHENTICATED",

@@ -73,6 +73,10 @@ func (responses) limited(_ http.Header, reset time.Time) any {
 
 func (responses) failure(status int, message string) any { return openAIFailure(status, message) }
 
+func (responses) unknown(model string) (int, string) {
+	return http.StatusBadRequest, "The requested model '" + model + "' does not exist."
+}
+
 // openAIFailure is an error as both of OpenAI's APIs give it.
 func openAIFailure(status int, message string) any {
 	kind := "invalid_request_error"

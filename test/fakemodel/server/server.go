@@ -18,7 +18,8 @@
 //	                       answered again, together with the next one.
 //	[[hang]]               no answer until the client goes away
 //
-// Without one the answer is "You said: " and the beginning of the text. Each request is
+// Without one the answer is "You said: " and the beginning of the text. A model whose name
+// begins with "nosuch" is refused, in the vendor's words. Each request is
 // a Call, kept in memory and written to Log as a line of JSON.
 package server
 
@@ -157,6 +158,8 @@ type dialect interface {
 	stream(s *sse, model string, n int, a answer)
 	// failure is an error with this HTTP status.
 	failure(status int, message string) any
+	// unknown is what the vendor says of a model that it does not have.
+	unknown(model string) (status int, message string)
 }
 
 // limiter is a dialect in which the vendor tells a subscription of its usage limit.
@@ -190,7 +193,7 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		e.Status = http.StatusNotFound
 		m.record(e)
-		fail(w, d, e.Status)
+		fail(w, d, e.Status, "")
 		return
 	}
 	var q asked
@@ -201,7 +204,7 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		e.Status = http.StatusBadRequest
 		m.record(e)
-		fail(w, d, e.Status)
+		fail(w, d, e.Status, "")
 		return
 	}
 	e.Model, e.Stream, e.Messages, e.Tools, e.Pasted = q.model, q.stream, q.messages, q.tools, q.said.pasted
@@ -219,12 +222,20 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.message(w, r, d, q, e)
 }
 
+// unknownModel is how the names of models begin that no vendor has.
+const unknownModel = "nosuch"
+
 // bytesPerToken is a rough guess.
 const bytesPerToken = 4
 
 // message answers a request for a message.
 func (m *Model) message(w http.ResponseWriter, r *http.Request, d dialect, q asked, e Call) {
 	a := q.answer()
+	why := ""
+	if strings.HasPrefix(q.model, unknownModel) {
+		a = answer{kind: a.kind}
+		a.status, why = d.unknown(q.model)
+	}
 	if a.limit != 0 {
 		m.limited(&a, q.said.texts)
 	}
@@ -237,7 +248,7 @@ func (m *Model) message(w http.ResponseWriter, r *http.Request, d dialect, q ask
 	case !a.reset.IsZero():
 		limit(w, d, a)
 	case a.status != 0:
-		fail(w, d, a.status)
+		fail(w, d, a.status, why)
 	case a.hang:
 		<-r.Context().Done()
 	case q.stream:
@@ -278,21 +289,24 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// fail answers with an error in the API's form.
-func fail(w http.ResponseWriter, d dialect, status int) {
+// fail answers with an error in the API's form, and a reason of its own without one.
+func fail(w http.ResponseWriter, d dialect, status int, why string) {
 	w.Header().Set("Content-Type", "application/json")
 	if status == http.StatusUnauthorized {
 		w.Header().Set("X-Should-Retry", "false") // else Claude Code tries ten times, for minutes
 	}
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(d.failure(status, fmt.Sprintf("the fake model failed with %d as it was told to", status)))
+	if why == "" {
+		why = fmt.Sprintf("the fake model failed with %d as it was told to", status)
+	}
+	_ = json.NewEncoder(w).Encode(d.failure(status, why))
 }
 
 // limit answers that the usage limit is reached.
 func limit(w http.ResponseWriter, d dialect, a answer) {
 	l, ok := d.(limiter)
 	if !ok {
-		fail(w, d, a.status)
+		fail(w, d, a.status, "")
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
