@@ -402,7 +402,7 @@ var _ = Describe("what the verbs print", Ordered, func() {
 		s = newStage()
 		s.set()
 	})
-	It("C106 C107 C174 C176 C179 C183 C189: is what the golden files say, and changes nothing that is only looked at", func() {
+	It("C040 C106 C107 C174 C176 C179 C183 C189: is what the golden files say, and changes nothing that is only looked at", func() {
 		for _, v := range shown {
 			By(v.name)
 			s.run(v.in, v.args...).matches(v.name, v.args)

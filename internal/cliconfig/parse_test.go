@@ -131,7 +131,7 @@ rooting: {}
 		}))
 	})
 
-	It("refuses the whole block for two entries of one name, naming both places", func() {
+	It("C161 refuses the whole block for two entries of one name, naming both places", func() {
 		Expect(lines("standingSessions:\n  sessions:\n    - name: a\n    - name: b\n    - {autoStart: false, name: a}\n    - name: a\n")).To(Equal([]string{
 			`standingSessions.sessions[2].name (5:32): "a" is the name of standingSessions.sessions[0].name (3:13) already: a name is one session, so none of the block is used`,
 			`standingSessions.sessions[3].name (6:13): "a" is the name of standingSessions.sessions[0].name (3:13) already: a name is one session, so none of the block is used`,

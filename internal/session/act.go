@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -123,7 +124,7 @@ func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error
 	if problem == nil {
 		var err error
 		if cmd, promptFile, err = t.command(boot); err != nil {
-			problem = &Obstacle{Reason: api.ReasonInvalidSpec, Message: err.Error()}
+			problem = unstartable(err)
 		}
 	}
 	if problem != nil {
@@ -158,6 +159,15 @@ func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error
 	}
 	t.prepare(ctx)
 	return t.create(ctx, cmd, plan)
+}
+
+// unstartable is what is in the way of a start that cannot be made: what is wanted, or the
+// disk.
+func unstartable(err error) *Obstacle {
+	if disk := (*fs.PathError)(nil); errors.As(err, &disk) {
+		return &Obstacle{Reason: api.ReasonSpawnFailed, Message: err.Error()}
+	}
+	return &Obstacle{Reason: api.ReasonInvalidSpec, Message: err.Error()}
 }
 
 // prepare writes what keeps the harness from opening on a dialog. A failure is told
@@ -327,7 +337,7 @@ func (t *turn) create(ctx context.Context, f launch.File, plan Plan) (bool, time
 	t.mem.swept = ""
 	path, err := launch.Write(t.sessionDir(t.Object.GetUID()), f)
 	if err != nil {
-		return false, 0, t.fail("writing the launch file", err)
+		return t.spawnFailed(fmt.Errorf("the file of the launch cannot be written: %w", err))
 	}
 	obj := t.Object
 	faultpoint.At(faultpoint.Spawning)

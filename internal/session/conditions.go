@@ -95,8 +95,8 @@ func (t *turn) accepting() (metav1.ConditionStatus, string, string) {
 		return metav1.ConditionFalse, api.ReasonStopping, "the harness has been asked to end"
 	case !tr.Evidence:
 		return metav1.ConditionTrue, api.ReasonNoEvidence, "this harness has no way to say what it does"
-	case !t.state.Ready && t.status.StartedAt != nil && t.now().Sub(t.status.StartedAt.Time) > tr.ReadyWithin:
-		return metav1.ConditionFalse, api.ReasonNotReady, fmt.Sprintf("the harness did not reach its prompt within %s: it may ask something that the-loop does not know, or still be starting; nothing is typed into it. Attach and look: %s", tr.ReadyWithin, t.status.AttachCommand)
+	case t.overdue():
+		return metav1.ConditionFalse, api.ReasonNotReady, fmt.Sprintf("the harness did not reach its prompt within %s: it may ask something that the-loop does not know, or still be starting; nothing is typed into it. Attach and look: %s", tr.ReadyWithin, t.status.AttachCommand) + t.mem.words.said()
 	case !t.state.Ready:
 		return metav1.ConditionFalse, api.ReasonStarting, "the harness has not reached its prompt yet"
 	}

@@ -115,6 +115,12 @@ type Input struct {
 	// so that the conversation cannot be continued. It stays so until the next launch,
 	// also when the dead terminal session has been cleared.
 	ResumeRefuted bool
+	// HowEnded says how the harness ended, as in "with exit status 3", and LastWords what
+	// else a person should know of it; "" is nothing.
+	HowEnded, LastWords string
+	// Transcript is the file in which the harness keeps the conversation, "" when that is
+	// not known.
+	Transcript string
 	// Dying: the terminal of our harness is closed, and its process has not been seen to
 	// end yet: how it ended is not known.
 	Dying bool
@@ -369,9 +375,9 @@ func (in Input) startDue() (bool, Plan) {
 		if in.MessageDue && in.Delivery == api.DeliveryPolicyDeliver {
 			return in.backedOff()
 		}
-		return false, in.wait(api.ReasonExited, "the harness ended; the next message starts it again", 0)
+		return false, in.wait(api.ReasonExited, in.ended("the harness ended", "the next message starts it again"), 0)
 	}
-	p := in.wait(api.ReasonExited, "the harness ended, and spec.restartPolicy is Never: set the annotation "+api.RestartRequestedAnnotation+" to start it again", 0)
+	p := in.wait(api.ReasonExited, in.ended("the harness ended", "spec.restartPolicy is Never: set the annotation "+api.RestartRequestedAnnotation+" to start it again"), 0)
 	p.Messages = MessagesRefuse
 	return false, p
 }
@@ -380,9 +386,17 @@ func (in Input) startDue() (bool, Plan) {
 // a harness that ends at once would else start it without end.
 func (in Input) backedOff() (bool, Plan) {
 	if wait := until(in.Now, in.BackoffUntil); wait > 0 {
-		return false, in.wait(api.ReasonCrashLoop, "the harness keeps ending; it is started again at "+in.BackoffUntil.UTC().Format(time.RFC3339), wait)
+		return false, in.wait(api.ReasonCrashLoop, in.ended("the harness keeps ending", "it is started again at "+in.BackoffUntil.UTC().Format(time.RFC3339)), wait)
 	}
 	return true, Plan{}
+}
+
+// ended says what became of the harness, how it ended, and what is next.
+func (in Input) ended(what, next string) string {
+	if in.HowEnded != "" {
+		what += " " + in.HowEnded
+	}
+	return what + "; " + next + in.LastWords
 }
 
 // start makes the name free and spawns.

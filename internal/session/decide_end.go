@@ -86,6 +86,9 @@ func (in Input) closed(why string) Plan {
 	if in.Desired == DesiredDeleted {
 		return in.act(ActionRelease, api.ReasonStopped, why)
 	}
+	if in.Transcript != "" {
+		why += "; the whole conversation is in " + in.Transcript // of which a terminal keeps a part (T14)
+	}
 	p := in.wait(api.ReasonStopped, why, 0)
 	if in.Holder == HolderDeadOurs || in.Holder == HolderLiveOurs {
 		p.Requeue = until(in.Now, in.RetainUntil)

@@ -30,6 +30,7 @@ const (
 // plan decides. Whether there is a draft costs a look at the terminal, so it is asked only
 // where the answer matters.
 func (t *turn) plan(ctx context.Context) Plan {
+	t.hear(ctx)
 	in := t.input()
 	p := Decide(in)
 	if p.Action != ActionTerminate || in.Desired != DesiredRunning || !in.ArgsDiffer || in.RestartRequested || t.pastedStands() {

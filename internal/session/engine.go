@@ -22,6 +22,7 @@ import (
 	"github.com/theloop-dev/the-loop/internal/delivery"
 	"github.com/theloop-dev/the-loop/internal/event"
 	"github.com/theloop-dev/the-loop/internal/harness"
+	"github.com/theloop-dev/the-loop/internal/text"
 	"github.com/theloop-dev/the-loop/internal/tmux"
 	"github.com/theloop-dev/the-loop/internal/workitem"
 )
@@ -38,6 +39,7 @@ type Terminal interface {
 	Signal(ctx context.Context, t tmux.Target, sig syscall.Signal) (tmux.Result, error)
 	KillSession(ctx context.Context, t tmux.Target) (tmux.Result, error)
 	Screen(ctx context.Context, t tmux.Target) (tmux.Screen, error)
+	Capture(ctx context.Context, t tmux.Target, history int) (string, error)
 	Notice(ctx context.Context, t tmux.Target, code, text string) (tmux.Result, error)
 }
 
@@ -334,7 +336,7 @@ func (t *turn) input() Input {
 		Closed: st.ClosedAt != nil, Resume: ResumeNone,
 		Holder: t.sight.Holder, HolderDetail: t.sight.Detail, OccupantKnown: t.sight.OccupantKnown,
 		ClearFailed: t.mem.uncleared != "" && t.mem.uncleared == t.sight.Session.ID && t.now().Sub(t.mem.unclearedAt) < unknownRequeue, EndpointsLeft: t.EndpointsLeft,
-		MessageDue: t.head() != nil, Now: t.now(),
+		MessageDue: t.head() != nil, HowEnded: t.mem.words.how, LastWords: t.mem.words.said(), Transcript: text.OneLine(t.state.TranscriptPath), Now: t.now(),
 	}
 	_, in.Paused = t.Object.GetAnnotations()[api.PausedAnnotation]
 	in.Force = t.Object.GetAnnotations()[api.ForceCleanupAnnotation] == "true"

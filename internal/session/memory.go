@@ -56,6 +56,8 @@ type memory struct {
 	// askedFor is the end of the harness, as in endedSince, for which it was asked again at
 	// askedAt.
 	askedFor, askedAt time.Time
+	// words of the harness, which no hook tells.
+	words words
 	// fold of the hooks' journal.
 	journal journalState
 	// sequence is the highest number given to a message.

@@ -25,10 +25,17 @@ import (
 )
 
 // behindTmux gives the agent of h a tmux that does what script says before a terminal
-// session is created, and is tmux itself otherwise. script is bash: "$@" are the arguments,
-// $tmux is tmux on the host's server, $dir the host's directory, in which every attempt is
-// a line of the file spawns.
+// session is created, as instead does. Every attempt is a line of the file spawns in $dir.
 func behindTmux(h *testenv.Host, script string) {
+	GinkgoHelper()
+	instead(h, " new-session -d -P ", `echo attempt >>"$dir/spawns"
+	`+script)
+}
+
+// instead gives the agent of h a tmux that does what script says before it is asked for
+// something with these words in it, and is tmux itself otherwise. script is bash: "$@" are
+// the arguments, $tmux is tmux on the host's server, $dir the host's directory.
+func instead(h *testenv.Host, words, script string) {
 	GinkgoHelper()
 	tmux, err := exec.LookPath("tmux")
 	Expect(err).NotTo(HaveOccurred())
@@ -36,12 +43,11 @@ func behindTmux(h *testenv.Host, script string) {
 	Expect(os.WriteFile(path, []byte(fmt.Sprintf(`#!/bin/bash
 tmux=(%[1]q -N -u -S %[2]q)
 dir=%[3]q
-case " $* " in *" new-session -d -P "*)
-	echo attempt >>"$dir/spawns"
+case " $* " in *%[5]q*)
 	%[4]s
 esac
 exec %[1]q "$@"
-`, tmux, h.Socket, h.Dir, script)), 0o700)).To(Succeed())
+`, tmux, h.Socket, h.Dir, script, words)), 0o700)).To(Succeed())
 	// The terminal server is started by the agent as it was.
 	Eventually(func() error { _, err := os.Stat(h.Socket); return err }).Should(Succeed())
 	h.Agent.Kill()
@@ -171,6 +177,20 @@ var _ = Describe("a name that is taken at the very creation", func() {
 })
 
 var _ = Describe("the first start of a session", func() {
+	It("C015: goes on where tmux says that it could not clear the dead terminal of the name, which is gone all the same", func() {
+		h := env.NewDemoHost()
+		instead(h, "kill-session -t", `"${tmux[0]}" "$@" >/dev/null; echo cleared >>"$dir/clearings"; echo "server exited unexpectedly" >&2; exit 1`)
+		name := "loop-github-octo-repo-15"
+		h.Tmux("new-session", "-d", "-s", name, "/bin/sh", "-c", "exit 0")
+		Eventually(h.Sessions).Should(ContainElement(And(HaveField("Name", name), HaveField("Panes", ConsistOf(HaveField("Dead", true))))))
+		s := h.WorkItem(15)
+		h.Ready(s)
+		Expect(filepath.Join(h.Dir, "clearings")).To(BeARegularFile())
+		Expect(get(s).Status.TmuxTarget).To(Equal(name))
+		Expect(h.Sessions()).To(HaveLen(1))
+		Expect(h.Events("started")).To(HaveLen(1))
+	})
+
 	It("C017: goes on, with a warning, where tmux does not take that this terminal is to keep its dead pane", func() {
 		h := env.NewDemoHost()
 		behindTmux(h, `set -- "${@/#remain-on-exit/no-such-option}"`)

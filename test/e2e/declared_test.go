@@ -58,7 +58,7 @@ func (u *upState) lives() map[string]int {
 }
 
 var _ = Describe("the-loop up with declared sessions", func() {
-	It("C162 refuses a file that is wrong with every place before anything is started; what runs goes on, and down ends it", func() {
+	It("C161 C162 refuses a file that is wrong with every place before anything is started; what runs goes on, and down ends it", func() {
 		u := newUpState()
 		p := u.up()
 		isReady(p)

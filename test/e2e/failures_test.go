@@ -81,6 +81,18 @@ var _ = Describe("what a terminal showed", func() {
 		Expect(shown()).To(And(ContainSubstring("line 1 of 300"), ContainSubstring("line 300 of 300"), ContainSubstring("while it is read 2")))
 	})
 
+	It("T12: is told with the exit status where the harness ended at once", func() {
+		h := env.NewDemoHost()
+		s := h.WorkItem(12)
+		h.UpdateClass(h.Class, func(c *api.SessionClass) {
+			c.Spec.Harness.Binary = script(h, "broken", `echo "cannot open its database: no such file" >&2; exit 3`)
+		})
+		h.Update(s, func() { s.Annotations = map[string]string{api.RestartRequestedAnnotation: "one"} })
+		h.Await(s, api.ConditionReady, "False/Exited")
+		Expect(h.Message(s, api.ConditionReady)).To(Equal("the harness ended with exit status 3; the next message starts it again; " +
+			"the last lines of its terminal: cannot open its database: no such file"))
+	})
+
 	It("T14: on the alternate screen is not what is kept of it: that is the conversation, whole, and it goes on", func() {
 		h := env.NewDemoHost("alt-screen")
 		s := h.Standing("alternate")
@@ -96,6 +108,7 @@ var _ = Describe("what a terminal showed", func() {
 		kept, err := os.ReadFile(files[0])
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(kept)).To(ContainSubstring("Show it."))
+		Expect(h.Message(s, api.ConditionSessionRunning)).To(HaveSuffix("the whole conversation is in " + files[0]))
 		want(s, api.SessionStateRunning)
 		h.Await(s, api.ConditionResumed, "True/ConversationContinued")
 		Expect(get(s).Status.ConversationID).To(Equal(id))
@@ -200,7 +213,10 @@ var _ = Describe("a question at the start", SpecPriority(1), func() {
 		}
 		for i, s := range asking {
 			h.Await(s, api.ConditionAcceptingInput, "False/NotReady", 90*time.Second)
-			Expect(h.Message(s, api.ConditionAcceptingInput)).To(ContainSubstring(s.Status.AttachCommand))
+			Expect(h.Message(s, api.ConditionAcceptingInput)).To(And(ContainSubstring(s.Status.AttachCommand),
+				MatchRegexp(`the last lines of its terminal: .*%s`, map[string]string{
+					"update": "Update available", "hooks": "Hooks need review", "unknown": "Try the new renderer", "theme": "Choose the text style",
+				}[kinds[i]])))
 			h.Await(s, api.ConditionReady, "False/NotReady")
 			Eventually(h.Reported).WithArguments(s, "SessionAwaitingInput").Should(Equal(1))
 			Expect(h.Outcome(held[i])()).NotTo(HavePrefix("Submitted"))

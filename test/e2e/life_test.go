@@ -311,6 +311,18 @@ var _ = Describe("the life of a session", func() {
 		Expect(h.Events("started")).To(HaveLen(2))
 	})
 
+	It("T06: is called running no longer, soon after its harness or its terminal server is gone", func() {
+		h := env.NewDemoHost()
+		s := h.WorkItem(6)
+		aTurn(h, s, "first")
+		h.KillHarness(s)
+		h.Await(s, api.ConditionSessionRunning, "False/Exited", 5*time.Second)
+		Expect(h.Message(s, api.ConditionSessionRunning)).To(Equal("the harness ended by SIGKILL; the next message starts it again"))
+		aTurn(h, s, "second")
+		h.SignalServer(syscall.SIGKILL)
+		h.Await(s, api.ConditionSessionRunning, "False/Exited", 5*time.Second)
+	})
+
 	It("T05: starts everything again when the terminal server was killed", func() {
 		h := env.NewDemoHost()
 		var all []*api.StandingSession

@@ -1,0 +1,100 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/theloop-dev/the-loop/internal/text"
+)
+
+const (
+	// maxLastLines and maxLastWords bound what is kept of a terminal, in lines and bytes.
+	maxLastLines = 12
+	maxLastWords = 600
+	// atOnce is how soon a harness that tells nothing of itself must have ended to have had
+	// no conversation.
+	atOnce = 5 * time.Second
+)
+
+// words are what a harness left on its terminal that no hook tells.
+type words struct {
+	// launch they are of; how it ended, as in "with exit status 3", "" when that is not known.
+	launch, how string
+	// last lines of the terminal of a harness that never came to its prompt: an error, or a
+	// question. What a terminal shows of a conversation is nobody's to read in a status.
+	last string
+}
+
+// hear reads how the harness ended, and what it shows instead of its prompt: once for each
+// launch, because a screen can change all the time (T12, H07).
+func (t *turn) hear(ctx context.Context) {
+	w, launch := &t.mem.words, t.sight.Session.Generation
+	switch {
+	case t.sight.Holder == HolderLiveOurs && (w.launch != launch || w.how != "" || t.state.Ready):
+		*w = words{launch: launch}
+	case t.sight.Holder == HolderLiveOurs && w.last == "" && t.overdue():
+		w.last = t.lastLines(ctx)
+	case t.sight.Holder == HolderDeadOurs && !t.sight.Pane.Dying && (w.launch != launch || w.how == ""):
+		*w = words{launch: launch, how: t.sight.exit()}
+		if t.hadNoConversation() {
+			w.last = t.lastLines(ctx)
+		}
+	}
+}
+
+// overdue reports that a live harness has not come to its prompt in time.
+func (t *turn) overdue() bool {
+	tr := t.traits()
+	return tr.Evidence && !t.state.Ready && t.status.StartedAt != nil && t.now().Sub(t.status.StartedAt.Time) > tr.ReadyWithin
+}
+
+func (t *turn) hadNoConversation() bool {
+	if t.evidence() {
+		return t.state.Started.IsZero()
+	}
+	return t.status.StartedAt != nil && t.mem.endedSince.Sub(t.status.StartedAt.Time) < atOnce
+}
+
+// exit is how the harness ended, "" when tmux does not say.
+func (s Sighting) exit() string {
+	switch {
+	case s.Pane.ExitSignal != "":
+		return "by " + s.Pane.ExitSignal
+	case s.Pane.ExitStatus != nil:
+		return fmt.Sprintf("with exit status %d", *s.Pane.ExitStatus)
+	}
+	return ""
+}
+
+// lastLines are the last lines of the terminal, as one; "" when that is not known. Where tmux
+// says that a pane is dead, it has moved the first row into the scrollback for that.
+func (t *turn) lastLines(ctx context.Context) string {
+	seen, err := t.Terminal.Capture(ctx, t.target(), maxLastLines)
+	if err != nil {
+		return ""
+	}
+	var lines []string
+	for line := range strings.Lines(seen) {
+		line = strings.TrimSpace(text.OneLine(line))
+		if line != "" && !strings.HasPrefix(line, "Pane is dead") { // which tmux wrote
+			lines = append(lines, line)
+		}
+	}
+	out := strings.Join(lines[max(0, len(lines)-maxLastLines):], " / ")
+	if len(out) > maxLastWords {
+		out = out[len(out)-maxLastWords:]
+		out = "..." + strings.TrimLeftFunc(out, func(r rune) bool { return r == utf8.RuneError })
+	}
+	return out
+}
+
+// said is what a person is told beside what is done about it.
+func (w words) said() string {
+	if w.last == "" {
+		return ""
+	}
+	return "; the last lines of its terminal: " + w.last
+}
