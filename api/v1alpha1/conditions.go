@@ -95,6 +95,9 @@ const (
 	// ReasonOccupied: a live terminal session that is not ours holds the name. The
 	// message gives the commands to look at it and to end it.
 	ReasonOccupied = "SessionOccupied"
+	// ReasonConversationInUse: another session of the host goes on with the conversation
+	// that is to be resumed. The message names it: stop or delete one of the two.
+	ReasonConversationInUse = "ConversationInUse"
 	// ReasonTmuxUnknown: tmux did not answer, so nothing is done. See the message; a
 	// stopped server goes on with kill -CONT.
 	ReasonTmuxUnknown = "TmuxUnknown"

@@ -14,6 +14,7 @@ import (
 	"github.com/theloop-dev/the-loop/controllers/internal/emit"
 	"github.com/theloop-dev/the-loop/controllers/internal/kinds"
 	"github.com/theloop-dev/the-loop/internal/event"
+	"github.com/theloop-dev/the-loop/internal/session"
 )
 
 // store is the cluster as one session's engine sees it.
@@ -80,6 +81,21 @@ func (s *store) EnsureMessage(ctx context.Context, m *api.SessionMessage) error 
 		return err
 	}
 	return nil
+}
+
+// ConversationHolder implements session.Store.
+func (s *store) ConversationHolder(ctx context.Context, conversation string) (holder string, err error) {
+	for _, k := range kinds.All {
+		err := k.Each(ctx, s.client, func(o kinds.Session) {
+			if holder == "" && session.Holds(o, s.obj, conversation) {
+				holder = fmt.Sprintf("%s %s/%s", o.SessionKind(), o.GetNamespace(), o.GetName())
+			}
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return holder, nil
 }
 
 // ConfigMapKey implements session.Store.

@@ -93,7 +93,7 @@ func current(s Session, kind string) *metav1.Condition {
 var obstacles = map[string]bool{
 	api.ReasonNoHost: true, api.ReasonHostNotFound: true, api.ReasonHeartbeatStopped: true, api.ReasonClassNotFound: true,
 	api.ReasonHarnessUnsupported: true, api.ReasonBinaryMissing: true, api.ReasonDirectoryMissing: true,
-	api.ReasonPromptUnreadable: true, api.ReasonInvalidSpec: true, api.ReasonOccupied: true, api.ReasonSpawnFailed: true,
+	api.ReasonPromptUnreadable: true, api.ReasonInvalidSpec: true, api.ReasonOccupied: true, api.ReasonConversationInUse: true, api.ReasonSpawnFailed: true,
 	api.ReasonNoSeparateCheckout: true, api.ReasonExited: true, api.ReasonCrashLoop: true, api.ReasonTmuxUnknown: true,
 }
 
@@ -175,7 +175,7 @@ func ending(s Session, want api.SessionState) progress {
 		return done(word, ready.Message)
 	case ready.Reason == api.ReasonHeartbeatStopped, ready.Reason == api.ReasonHostNotFound:
 		return silent(ready)
-	case ready.Reason == api.ReasonPaused, ready.Reason == api.ReasonOccupied, ready.Reason == api.ReasonCheckoutKept:
+	case ready.Reason == api.ReasonPaused, ready.Reason == api.ReasonOccupied, ready.Reason == api.ReasonConversationInUse, ready.Reason == api.ReasonCheckoutKept:
 		return done(OutcomeUnconfirmed, ready.Message)
 	}
 	return waiting(ready.Message)

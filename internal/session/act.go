@@ -110,22 +110,12 @@ func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error
 	if t.mem.cutOff >= maxCutOff {
 		why = fmt.Sprintf("%d resumes in a row were cut off", t.mem.cutOff)
 	}
-	if plan.Mode == api.LaunchResume && !plan.Intended {
-		t.mem.cutOff++
-	} else if plan.Mode == api.LaunchFresh {
-		t.mem.cutOff = 0
-	}
 	before := t.status.DeepCopy()
 	// Only a harness that ended by itself is slowed down.
 	t.byItself = before.StartedAt != nil && before.ClosedAt == nil && before.StopRequestedAt == nil && !plan.Restart
-	boot, problem := t.intend(ctx, plan)
-	var cmd launch.File
-	var promptFile string
-	if problem == nil {
-		var err error
-		if cmd, promptFile, err = t.command(boot); err != nil {
-			problem = unstartable(err)
-		}
+	start, problem, err := t.putOnRecord(ctx, plan)
+	if err != nil {
+		return false, 0, err
 	}
 	if problem != nil {
 		// Nothing is half made: the record says no more than it did.
@@ -134,8 +124,10 @@ func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error
 		t.blocked = problem
 		return false, unknownRequeue, nil
 	}
-	if err := t.Store.SaveSession(ctx); err != nil {
-		return false, 0, t.fail("recording the launch", err)
+	if plan.Mode == api.LaunchResume && !plan.Intended {
+		t.mem.cutOff++
+	} else if plan.Mode == api.LaunchFresh {
+		t.mem.cutOff = 0
 	}
 	t.ended(before)
 	if plan.ResumeFailed {
@@ -148,8 +140,8 @@ func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error
 			return false, 0, err
 		}
 	}
-	if boot != "" && promptFile == "" {
-		m := t.bootMessage(boot)
+	if start.boot != "" && start.promptFile == "" {
+		m := t.bootMessage(start.boot)
 		if err := t.Store.EnsureMessage(ctx, m); err != nil {
 			return false, 0, t.fail("creating the first message", err)
 		}
@@ -158,7 +150,36 @@ func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error
 		}
 	}
 	t.prepare(ctx)
-	return t.create(ctx, cmd, plan)
+	return t.create(ctx, start.file, plan)
+}
+
+// start is what a launch needs: its command, and the first message with the file in which
+// it is where the harness cannot show that it took one.
+type start struct {
+	file             launch.File
+	boot, promptFile string
+}
+
+// putOnRecord puts a launch on record, unless something is in its way.
+func (t *turn) putOnRecord(ctx context.Context, plan Plan) (s start, problem *Obstacle, err error) {
+	if plan.Mode == api.LaunchResume {
+		// Nobody else may claim the conversation before it is on record whose it is.
+		t.resuming.Lock()
+		defer t.resuming.Unlock()
+		if problem, err = t.claim(ctx); problem != nil || err != nil {
+			return s, problem, err
+		}
+	}
+	if s.boot, problem = t.intend(ctx, plan); problem != nil {
+		return s, problem, nil
+	}
+	if s.file, s.promptFile, err = t.command(s.boot); err != nil {
+		return s, unstartable(err), nil
+	}
+	if err := t.Store.SaveSession(ctx); err != nil {
+		return s, nil, t.fail("recording the launch", err)
+	}
+	return s, nil, nil
 }
 
 // unstartable is what is in the way of a start that cannot be made: what is wanted, or the

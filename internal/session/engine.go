@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -54,6 +55,9 @@ type Store interface {
 	LiveMessage(ctx context.Context, m *api.SessionMessage) (*api.SessionMessage, error)
 	// EnsureMessage creates a message unless it exists.
 	EnsureMessage(ctx context.Context, m *api.SessionMessage) error
+	// ConversationHolder names the session of this host that goes on with a conversation
+	// and is not this one, "" for none. It sees what was saved before.
+	ConversationHolder(ctx context.Context, conversation string) (string, error)
 	// ConfigMapKey reads one key of a ConfigMap.
 	ConfigMapKey(ctx context.Context, ref api.NamespacedConfigMapKey) (string, error)
 	// Release lets the object go: its finalizer is removed.
@@ -133,6 +137,8 @@ type Engine struct {
 
 	memories memories
 	again    again
+	// resuming is held from the look who has a conversation until that is on record.
+	resuming sync.Mutex
 	// dueUndo is the unsaved work that was found to be due when it was last looked for.
 	dueUndo map[string]bool
 }

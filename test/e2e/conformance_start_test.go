@@ -417,6 +417,43 @@ var _ = Describe("a conversation that a person registers", func() {
 		Expect(s.Status.WorkingDirectory).To(Equal(h.Work))
 	})
 
+	It("R04: is resumed by one session only, whoever asks at the same moment; the other goes on when that one has stopped", func() {
+		h := env.NewDemoHost()
+		id := byHand(h, h.Work)
+		var both []*api.WorkItemSession
+		for n := range int64(2) {
+			both = append(both, h.WorkItem(40+n, func(s *api.WorkItemSession) {
+				s.Spec.Conversation = &api.RegisteredConversation{ID: id, WorkingDirectory: h.Work}
+			}))
+		}
+		for _, s := range both {
+			h.Await(s, api.ConditionReady, "False/NotStarted")
+		}
+		var said []*api.SessionMessage
+		for _, s := range both {
+			said = append(said, h.Say(s, "for "+s.Name))
+		}
+		has := func(s *api.WorkItemSession) bool { return get(s).Status.ConversationID == id }
+		Eventually(func() bool { return has(both[0]) || has(both[1]) }).Should(BeTrue())
+		first, second := 0, 1
+		if has(both[1]) {
+			first, second = 1, 0
+		}
+		h.AwaitOutcome(said[first], testenv.Submitted)
+		h.Await(both[second], api.ConditionReady, "False/ConversationInUse")
+		Expect(h.Message(both[second], api.ConditionReady)).To(ContainSubstring("WorkItemSession " + h.Namespace + "/" + both[first].Name))
+		Consistently(func() int { return len(h.Events("started")) }, 6*time.Second).Should(Equal(1))
+		Expect(h.Outcome(said[second])()).NotTo(HavePrefix("Submitted"))
+
+		want(both[first], api.SessionStateStopped)
+		h.AwaitOutcome(said[second], testenv.Submitted)
+		h.Await(both[second], api.ConditionResumed, "True/ConversationContinued")
+		Expect(has(both[second])).To(BeTrue())
+		want(both[first], api.SessionStateRunning)
+		h.Await(both[first], api.ConditionReady, "False/ConversationInUse")
+		Expect(h.Events("started")).To(HaveLen(2))
+	})
+
 	It("gives way to a fresh one where it cannot be resumed, which is said", func() {
 		h := env.NewDemoHost()
 		id := uuid.NewString()
