@@ -22,6 +22,7 @@ import (
 	"github.com/theloop-dev/the-loop/internal/faultpoint"
 	"github.com/theloop-dev/the-loop/internal/harness"
 	"github.com/theloop-dev/the-loop/internal/harness/launch"
+	"github.com/theloop-dev/the-loop/internal/text"
 	"github.com/theloop-dev/the-loop/internal/tmux"
 )
 
@@ -109,6 +110,9 @@ func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error
 	why := "the harness that was to resume it ended by itself"
 	if t.mem.cutOff >= maxCutOff {
 		why = fmt.Sprintf("%d resumes in a row were cut off", t.mem.cutOff)
+	}
+	if plan.ResumeFailed && t.lost() {
+		why = "the harness kept it in " + text.OneLine(t.state.TranscriptPath) + ", and it is there no more"
 	}
 	before := t.status.DeepCopy()
 	// Only a harness that ended by itself is slowed down.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/internal/harness"
 )
 
 // Holds reports whether another session of the host goes on with a conversation that obj
@@ -30,6 +31,24 @@ func Holds(other, obj api.HostedSession, conversation string) bool {
 	}
 	a, b := other.GetCreationTimestamp(), obj.GetCreationTimestamp()
 	return a.Before(&b) || a.Equal(&b) && other.GetUID() < obj.GetUID()
+}
+
+// canResume reports whether the conversation on record can be gone on with, and whether it
+// could if it were still on the host.
+func (t *turn) canResume(allowed bool) (can, lost bool) {
+	if !allowed || t.sight.Holder == HolderLiveOurs || !t.resumable() {
+		return false, false
+	}
+	lost = t.lost()
+	return !lost, lost
+}
+
+// lost reports that the conversation to resume is not on the host any more. Only its own
+// harness's word where it keeps it counts: what it may have elsewhere is tried (R01).
+func (t *turn) lost() bool {
+	a, ok := t.launch.adapter.(harness.Transcripts)
+	id := t.conversationToResume()
+	return ok && t.state.TranscriptPath != "" && t.state.ConversationID == id && a.Lost(t.state.TranscriptPath, id)
 }
 
 // claim says who keeps a resume from the conversation, nil for nobody.

@@ -92,6 +92,9 @@ type Input struct {
 	// CanResume: policy, harness and a well-formed conversation id allow a resume.
 	CanResume bool
 
+	// Lost: the conversation on record is not on the host any more.
+	Lost bool
+
 	// Started: the harness of this record ran at some time.
 	Started bool
 	// Registered: a conversation was registered by hand and never started by us.
@@ -452,7 +455,7 @@ func (in Input) spawn() Plan {
 	switch {
 	case in.Intended && (in.IntendedMode == api.LaunchFresh || in.CanResume):
 		p.Mode, p.Intended = in.IntendedMode, true
-	case in.refuted():
+	case in.refuted(), in.Lost && (in.Started || in.Registered || in.Remembered):
 		p.Mode, p.NewConversation, p.ResumeFailed = api.LaunchFresh, true, true
 	case (in.Started || in.Registered || in.Remembered) && in.CanResume:
 		p.Mode = api.LaunchResume

@@ -254,7 +254,13 @@ var starting = []invariant{
 		func(in *input, p *plan) bool {
 			return p.ResumeFailed || p.Action == session.ActionSpawn && !in.Intended && in.Started && in.CanResume && !in.StopRequested.IsZero()
 		}, func(in *input, p *plan) bool {
-			return p.ResumeFailed == failed(in)
+			return p.ResumeFailed == (failed(in) || in.Lost)
+		}),
+	must("R01: a conversation that is not there any more is not tried, and that is told",
+		func(in *input, p *plan) bool {
+			return p.Action == session.ActionSpawn && in.Lost && (in.Started || in.Registered) && !(in.Intended && in.IntendedMode == api.LaunchFresh)
+		}, func(_ *input, p *plan) bool {
+			return p.Mode == api.LaunchFresh && p.NewConversation && p.ResumeFailed
 		}),
 	must("a start answers the restart that was asked for", does(session.ActionSpawn),
 		func(in *input, p *plan) bool { return p.Restart == in.RestartRequested }),

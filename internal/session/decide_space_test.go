@@ -52,6 +52,7 @@ const (
 	dCheckoutMissing
 	dRemove
 	dVerdict
+	dLost
 	dCount
 )
 
@@ -106,7 +107,7 @@ var dimensions = [dCount]dimension{
 	dResume: {"resume", 4}, dProbe: {"probe", 4}, dBackoff: {"backoff", 4}, dArgsDiffer: {"argsDiffer", 2}, dDraft: {"draft", 2},
 	dOccupantKnown: {"occupantKnown", 2}, dClearFailed: {"clearFailed", 2}, dSwept: {"swept", 2}, dEndpointsLeft: {"endpointsLeft", 2},
 	dMessageDue: {"messageDue", 2}, dDying: {"dying", 2}, dTidy: {"tidy", 2}, dRetain: {"retain", 4}, dForce: {"force", 2},
-	dCheckoutMissing: {"checkoutMissing", 2}, dRemove: {"removeCheckout", 3}, dVerdict: {"verdict", 4},
+	dCheckoutMissing: {"checkoutMissing", 2}, dRemove: {"removeCheckout", 3}, dVerdict: {"verdict", 4}, dLost: {"lost", 2},
 }
 
 // point is one combination of all inputs.
@@ -119,7 +120,7 @@ func (p point) in() session.Input {
 	in := session.Input{
 		Desired: desires[p[dDesired]], Holder: holders[p[dHolder]], Paused: p[dPaused] == 1, Delivery: deliveries[p[dDelivery]],
 		Restart: restarts[p[dRestart]], RestartRequested: p[dRestartRequested] == 1, KeepSession: p[dKeepSession] == 1,
-		KillHarness: p[dKillHarness] == 1, Grace: grace, CanResume: p[dCanResume] == 1, Started: p[dStarted] == 1,
+		KillHarness: p[dKillHarness] == 1, Grace: grace, CanResume: p[dCanResume] == 1 && p[dLost] == 0, Lost: p[dLost] == 1, Started: p[dStarted] == 1,
 		Registered: p[dRegistered] == 1, Intended: p[dIntended] > 0, IntendedMode: modes[p[dIntended]], Unrecorded: p[dUnrecorded] == 1,
 		Closed: p[dClosed] == 1, Resume: resumes[p[dResume]], ResumeRefuted: p[dResume] == resumeRefuted, ProbeUntil: deadlines[p[dProbe]], BackoffUntil: deadlines[p[dBackoff]],
 		ArgsDiffer: p[dArgsDiffer] == 1, Draft: p[dDraft] == 1, HolderDetail: "somebody", OccupantKnown: p[dOccupantKnown] == 1,
@@ -232,8 +233,8 @@ var spaces = []space{
 	{name: "running and asked first", desired: desires[:1], holders: only(session.HolderAbsent, session.HolderDeadOurs),
 		varies: plus(notLive, dTidy), fixed: map[int]uint8{dVerdict: verdictAwaited}, quiet: notHere},
 	{name: "running and asked first, without an answer in time", desired: desires[:1], holders: only(session.HolderAbsent),
-		varies: plus(notLive, dSwept, dCanResume), fixed: map[int]uint8{dVerdict: verdictLate}, quiet: plus(notHere, dCheckoutMissing)},
-	{name: "running and absent", desired: desires[:1], quiet: notHere, holders: only(session.HolderAbsent), varies: plus(notLive, dSwept, dCanResume, dCheckoutMissing)},
+		varies: plus(notLive, dSwept, dCanResume), fixed: map[int]uint8{dVerdict: verdictLate}, quiet: plus(notHere, dCheckoutMissing, dLost)},
+	{name: "running and absent", desired: desires[:1], quiet: notHere, holders: only(session.HolderAbsent), varies: plus(notLive, dSwept, dCanResume, dCheckoutMissing, dLost)},
 	{name: "running and dead", desired: desires[:1], quiet: notHere, holders: only(session.HolderDeadOurs), varies: plus(notLive, dSwept, dClearFailed, dTidy)},
 	{name: "running and occupied by a dead other", desired: desires[:1], quiet: notHere, holders: only(session.HolderDeadOther), varies: plus(notLive, dOccupantKnown, dClearFailed)},
 	{name: "running and occupied by a dead stranger", desired: desires[:1], quiet: notHere, holders: only(session.HolderDeadForeign), varies: plus(notLive, dClearFailed)},

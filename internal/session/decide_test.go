@@ -217,6 +217,7 @@ var _ = DescribeTable("Decide, how a session is started", func(in input, want pl
 	Entry("C010: the first time", given(), plan{Mode: api.LaunchFresh, NewConversation: true}),
 	Entry("C166: again, where the conversation can go on", given(started, swept, due), plan{Mode: api.LaunchResume}),
 	Entry("R09: again, where it cannot", given(started, swept, due, func(in *input) { in.CanResume = false }), plan{Mode: api.LaunchFresh, NewConversation: true}),
+	Entry("R01: again, where the conversation is there no more", given(started, swept, due, func(in *input) { in.Lost, in.CanResume = true, false }), plan{Mode: api.LaunchFresh, NewConversation: true, ResumeFailed: true}),
 	Entry("R01: after a resume that was cut off", given(started, swept, pending, due), plan{Mode: api.LaunchResume}),
 	Entry("C167: after a resume that did not hold", given(started, swept, refuted), plan{Mode: api.LaunchFresh, NewConversation: true, ResumeFailed: true}),
 	Entry("after a resume that we ended before it was proved", given(started, swept, pending, askedToEnd(time.Second)), plan{Mode: api.LaunchResume}),

@@ -447,7 +447,7 @@ func (t *turn) recordInto(in *Input, resumeAllowed bool) {
 		st.PaneID != t.sight.Pane.ID || st.ServerEpoch != t.snap.Epoch.String() || st.TmuxTarget != t.sight.Name)
 	if t.obst == nil {
 		// It costs building a command line, and is asked only where something is started.
-		in.CanResume = resumeAllowed && t.sight.Holder != HolderLiveOurs && t.resumable() && (t.launch.adapter.Name() == st.Harness || st.Harness == "")
+		in.CanResume, in.Lost = t.canResume(resumeAllowed)
 		// A text that was pasted is brought to its end before the harness is.
 		in.ArgsDiffer = t.launch.differs(st) && t.mem.progress.Pasted.IsZero() && (t.head() == nil || !t.attempted(t.head()))
 	}
@@ -474,7 +474,7 @@ func (t *turn) stopRequested() time.Time {
 // resumable reports whether the harness would take the recorded conversation's id.
 func (t *turn) resumable() bool {
 	id, l := t.conversationToResume(), t.launch
-	if !l.adapter.Traits().Resumes || !harness.ValidConversationID(id) {
+	if !l.adapter.Traits().Resumes || !harness.ValidConversationID(id) || t.status.Harness != "" && t.status.Harness != l.adapter.Name() {
 		return false
 	}
 	if last := t.status.Launch; last != nil && last.Mode == api.LaunchFresh && (t.mem.journal.offset > 0 || !l.adapter.Traits().AssignsID) && len(t.state.Taken) == 0 {

@@ -154,6 +154,33 @@ var _ = Describe("the record of a session that lost its terminal's name", func()
 		Expect(h.Submits("for nobody yet")).To(HaveLen(1))
 	})
 
+	It("R01: is looked for before the start: found from another directory, and given up with a word where it is gone", func() {
+		h := env.NewDemoHost()
+		s := h.Standing("moved")
+		aTurn(h, s, "first")
+		id := get(s).Status.ConversationID
+		elsewhere := filepath.Join(h.Dir, "elsewhere")
+		Expect(os.Mkdir(elsewhere, 0o700)).To(Succeed())
+		h.Update(s, func() { s.Spec.Cwd = elsewhere })
+		h.KillHarness(s)
+		h.Await(s, api.ConditionResumed, "True/ConversationContinued")
+		aTurn(h, s, "second")
+		Expect(get(s).Status.ConversationID).To(Equal(id))
+
+		files, err := filepath.Glob(filepath.Join(h.Dir, "harness", "projects", "*", id+".jsonl"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(files).To(HaveLen(1))
+		Expect(os.Remove(files[0])).To(Succeed())
+		h.KillHarness(s)
+		h.Await(s, api.ConditionResumed, "False/ResumeFailed")
+		h.Ready(s)
+		Expect(get(s).Status.ConversationID).NotTo(Equal(id))
+		all := h.Events("started")
+		Expect(all).To(HaveLen(3), "no start is wasted on it")
+		Expect(all[2].Argv).To(ContainElement("--session-id"))
+		Expect(told(h, s, "standing.resume_failed", 1)[0]["error"]).To(ContainSubstring("the harness kept it in " + files[0]))
+	})
+
 	It("C078: is mended by the start that the next message brings, which goes on with the conversation", func() {
 		h := env.NewDemoHost()
 		s := h.WorkItem(78)
