@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -66,6 +67,7 @@ func (s *supervisor) start() int {
 		complain(s.file.Session, "%s: %v", what, err)
 		return exitUnusable
 	}
+	sacrifice()
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fail("becoming the reaper of the session's processes", err)
 	}
@@ -89,6 +91,24 @@ func (s *supervisor) start() int {
 		return complainExec(s.file.Session, binary, err)
 	}
 	return 0
+}
+
+// sacrificed is how much of all memory a session is taken to use beyond what it does, in
+// thousandths, when the kernel looks for what to end because memory is short. It goes before
+// the terminal server and the agent, without which all sessions would be lost (T33).
+const sacrificed = 500
+
+// sacrifice makes this process and its children end first when memory is short. What they
+// are set to already counts where it is more, and to be refused is no reason not to start.
+func sacrifice() {
+	const file = "/proc/self/oom_score_adj"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	if is, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && is < sacrificed {
+		_ = os.WriteFile(file, []byte(strconv.Itoa(sacrificed)), 0)
+	}
 }
 
 // findBinary resolves a name without a slash on the PATH of env.

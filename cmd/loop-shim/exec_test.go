@@ -79,6 +79,22 @@ var _ = Describe("loop-shim exec", func() {
 		Expect(os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.pid()))).To(BeEquivalentTo("loop-shim\n"))
 	})
 
+	It("T33: goes, with all that it starts, before the terminal server when memory is short, and no later than it would have", func() {
+		adjusted := func(before string) string {
+			f := sh("cat /proc/self/oom_score_adj")
+			f.Dir, f.UID = "/", "uid-9"
+			path, err := launch.Write(GinkgoT().TempDir(), f)
+			Expect(err).NotTo(HaveOccurred())
+			out, err := exec.Command("/bin/sh", "-c", `echo "$1" >/proc/self/oom_score_adj; exec "$2" exec "$3"`, "sh", before, shim, path).Output()
+			Expect(err).NotTo(HaveOccurred())
+			return strings.TrimSpace(string(out))
+		}
+		mine, err := os.ReadFile("/proc/self/oom_score_adj")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(adjusted(strings.TrimSpace(string(mine)))).To(Equal("500"))
+		Expect(adjusted("900")).To(Equal("900"))
+	})
+
 	It("hides the launch from the process list", func() {
 		p := run(sh("sleep 1000; : hidden"))
 		p.child()
