@@ -73,16 +73,26 @@ func escapeArg(a string) string {
 // arguments that were refused before tmux was asked. Whether the answer means
 // anything is for the caller to find out.
 func (s *Server) run(ctx context.Context, op string, cmds ...command) (answer, error) {
+	return s.runWith(ctx, op, nil, cmds...)
+}
+
+// runWith is run for a client that finds texts in its extra files, /proc/self/fd/3 and on.
+func (s *Server) runWith(ctx context.Context, op string, texts [][]byte, cmds ...command) (answer, error) {
 	args, err := s.argv(cmds)
 	if err != nil {
 		return answer{}, err
 	}
+	files, closing, err := memoryFiles(texts)
+	if err != nil {
+		return answer{}, fmt.Errorf("tmux %s: keeping the text for the client: %w", op, err)
+	}
+	defer closing()
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, s.binary, args...)
 	cmd.Env = s.clientEnv
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = &stdout, &stderr, files
 	cmd.WaitDelay = drainDelay
 	err = cmd.Run()
 	return ended(ctx, op, err, answer{stdout: stdout.String(), stderr: strings.TrimSpace(stderr.String())})

@@ -23,6 +23,8 @@ func (s *Server) pins() []pin {
 		{scope: "-s", name: "exit-empty", value: "off"},
 		{scope: "-s", name: "exit-unattached", value: "off"},
 		{scope: "-g", name: "destroy-unattached", value: "off"},
+		// A client whose session ends is not shown another one (U12).
+		{scope: "-g", name: "detach-on-destroy", value: "on"},
 		// A pane whose program ended stays, with its exit status and its last lines.
 		{scope: "-gw", name: "remain-on-exit", value: "on"},
 		{scope: "-g", name: "history-limit", value: strconv.Itoa(s.historyLimit)},

@@ -141,7 +141,7 @@ func parseListing(out string) (Snapshot, version, error) {
 		if err != nil {
 			return Snapshot{}, version{}, err
 		}
-		if session.Name == AnchorName {
+		if session.Name == AnchorName || session.Name == HubName {
 			continue
 		}
 		i, seen := index[session.ID]

@@ -100,7 +100,7 @@ type Snapshot struct {
 	Epoch Epoch
 	// Taken is when the listing was started: the snapshot is at least this new.
 	Taken time.Time
-	// Sessions excludes the anchor session.
+	// Sessions excludes the anchor session and the hub.
 	Sessions []Session
 }
 

@@ -36,6 +36,7 @@ var (
 	v33 = parseVersion("3.3") // says which signal ended a pane's process
 	v34 = parseVersion("3.4") // survives a paste into a dead pane
 	v36 = parseVersion("3.6") // speaks another protocol than older clients
+	v37 = parseVersion("3.7") // makes control characters of a paste visible, unless told not to
 )
 
 // before reports whether v is certainly older than other.
