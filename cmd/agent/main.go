@@ -53,6 +53,7 @@ func command() *cobra.Command {
 	f.IntVar(&o.Workers, "workers", 8, "how many sessions of each kind are worked on, and so delivered to, at a time (1 to 1000)")
 	f.StringVar(&o.MetricsAddress, "metrics-address", "0", "address of the metrics, 0 for none")
 	f.StringVar(&o.OTLPEndpoint, "otlp-endpoint", "", "URL of an OTLP receiver, such as http://127.0.0.1:4318, that gets a trace of every delivery, empty for none")
+	o.WebTerminal.Flags(f)
 	f.StringVar(&o.HealthAddress, "health-address", "", "address of /healthz and /readyz, empty for none")
 	return cmd
 }

@@ -29,14 +29,18 @@ func thisMachine() core.Machine {
 }
 
 func (c *cli) attachCommand(by finder, complete cobra.CompletionFunc) *cobra.Command {
-	readOnly, printed := false, false
+	readOnly, printed, web, stateDir := false, false, false, ""
 	cmd := &cobra.Command{
 		Use: "attach SESSION", Short: "Attach this terminal to a session (leave with Ctrl-b d)",
 		Long: `Attach this terminal to a session; Ctrl-b d leaves it running. --read-only watches. A
 session that has ended is always shown read-only, with a note. A session of another host
-is refused, with the ssh command that attaches to it.`,
+is refused, with the ssh command that attaches to it. --web prints a link that shows it in
+a browser: good once, for two minutes (docs/webterminal.md).`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if web {
+				return c.printLink(cmd.Context(), by, args[0], stateDir)
+			}
 			t, err := c.terminal(cmd.Context(), by, args[0], readOnly)
 			if err != nil {
 				return err
@@ -55,6 +59,8 @@ is refused, with the ssh command that attaches to it.`,
 	}
 	cmd.Flags().BoolVarP(&readOnly, "read-only", "r", false, "watch only: nothing that is typed reaches the session")
 	cmd.Flags().BoolVar(&printed, "print", false, "print the command that attaches, and attach to nothing")
+	cmd.Flags().BoolVar(&web, "web", false, "print a link to the session in the web terminal of this host")
+	cmd.Flags().StringVar(&stateDir, "state-dir", defaultState(), "with --web: state directory of the-loop up, or of the agent")
 	return cmd
 }
 
@@ -68,6 +74,24 @@ func (c *cli) terminal(ctx context.Context, by finder, arg string, readOnly bool
 		return nil, err
 	}
 	return k.FindTerminal(ctx, s, thisMachine(), readOnly)
+}
+
+// printLink prints a link to a session in the web terminal.
+func (c *cli) printLink(ctx context.Context, by finder, arg, stateDir string) error {
+	k, err := c.core()
+	if err != nil {
+		return err
+	}
+	s, err := by(ctx, k, arg)
+	if err != nil {
+		return err
+	}
+	link, err := webLink(stateDir, s)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(c.Out, link)
+	return nil
 }
 
 // printArgv prints a command line for a shell.

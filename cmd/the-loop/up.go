@@ -51,8 +51,9 @@ type upOptions struct {
 	readyWithin     time.Duration
 	agent           agent.Options
 
-	// file is what was read of config.
-	file *cliconfig.Config
+	// file is what was read of config, given which flags a person set.
+	file  *cliconfig.Config
+	given func(flag string) bool
 }
 
 func upCommand() *cobra.Command {
@@ -73,6 +74,7 @@ whose spec.autoStart is false stays down.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) },
 	}
 	f := cmd.Flags()
+	o.given = f.Changed
 	f.StringVar(&o.stateDir, "state-dir", defaultState(), "directory that keeps everything")
 	f.StringVar(&o.controlPlaneDir, "control-plane-dir", "", "directory with kube-apiserver and etcd (make controlplane prints it)")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "work with this existing cluster instead of the embedded control plane")
@@ -86,12 +88,16 @@ whose spec.autoStart is false stays down.`,
 	f.StringSliceVar(&o.agent.PassEnv, "pass-env", nil, "further variables of this environment that harnesses get, by name")
 	f.StringVar(&o.agent.TmuxSocket, "tmux-socket", "the-loop", "name of the tmux server's socket, or its absolute path")
 	f.StringVar(&o.agent.Shim, "shim", "", "path of loop-shim (default: beside this program, then on PATH)")
+	o.agent.WebTerminal.Flags(f)
 	return cmd
 }
 
 func (o *upOptions) run(ctx context.Context, out io.Writer) (err error) {
 	log := logger(o.verbose)
 	if err := o.readConfig(log); err != nil {
+		return &exitError{code: exitRefused, error: err}
+	}
+	if err := o.webTerminal(); err != nil {
 		return &exitError{code: exitRefused, error: err}
 	}
 	st, err := openState(o.stateDir)

@@ -22,6 +22,7 @@ import (
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/internal/session"
+	"github.com/theloop-dev/the-loop/internal/webterminal"
 )
 
 // Options of an agent.
@@ -38,6 +39,8 @@ type Options struct {
 	// OTLPEndpoint is the URL of an OTLP receiver (HTTP) that is told of every delivery, ""
 	// for none.
 	OTLPEndpoint string
+	// WebTerminal shows the host's sessions in a browser, where it is enabled.
+	WebTerminal webterminal.Options
 	// HealthAddress serves /healthz and /readyz when it is not "".
 	HealthAddress string
 }
@@ -60,6 +63,9 @@ func (o *Options) Complete() error {
 	}
 	if o.Workers < 1 || o.Workers > 1000 {
 		return fmt.Errorf("--workers %d is not a number of sessions from 1 to 1000", o.Workers)
+	}
+	if err := o.WebTerminal.Complete(); err != nil {
+		return err
 	}
 	return o.HostOptions.Complete()
 }
@@ -123,6 +129,9 @@ func (o Options) run(ctx context.Context, cfg *rest.Config, engine *session.Engi
 	}
 	defer closing()
 	if err := setup(ctx, mgr, engine, host, o.Workers, traces, o.Log); err != nil {
+		return err
+	}
+	if err := o.setupWebTerminal(mgr, engine); err != nil {
 		return err
 	}
 	counts := census{mgr.GetClient()}

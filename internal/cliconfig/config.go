@@ -39,6 +39,32 @@ type Routing struct {
 	// SpawnWorkdir is the working directory: absolute, or below the home directory with
 	// a leading "~/". "" is the workspace root of the SessionClass.
 	SpawnWorkdir string `json:"spawnWorkdir,omitempty"`
+	// WebTerminal is the web terminal of this host.
+	WebTerminal WebTerminal `json:"webTerminal,omitzero"`
+}
+
+// WebTerminal says whether and how the host's terminals are shown in a browser. What is
+// left out is nil or "", and its default that of the flag of the same meaning.
+type WebTerminal struct {
+	// Enabled serves it. Default false.
+	Enabled *bool `json:"enabled,omitempty"`
+	// Provider is builtin or ttyd.
+	Provider string `json:"provider,omitempty"`
+	// Host is the IP address that is listened on, or localhost. Default 127.0.0.1.
+	Host string `json:"host,omitempty"`
+	// Port is the TCP port, 0 a free one. Default 7681.
+	Port *int `json:"port,omitempty"`
+	// Exposed allows a host that other machines reach. Default false.
+	Exposed *bool `json:"exposed,omitempty"`
+	// AllowedHosts are further names under which browsers reach it.
+	AllowedHosts []string `json:"allowedHosts,omitzero"`
+	// Writable lets people in browsers type. Default false.
+	Writable *bool `json:"writable,omitempty"`
+	// IdleSeconds is after how long without a sign of the person a browser is disconnected.
+	// Default 1800.
+	IdleSeconds *int `json:"idleSeconds,omitempty"`
+	// MaxClients is how many browsers are served at a time. Default 16.
+	MaxClients *int `json:"maxClients,omitempty"`
 }
 
 // StandingSessions is the block of declared sessions.
