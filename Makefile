@@ -37,13 +37,19 @@ packages = list=$$(go list -f '{{.ImportPath}} {{.Dir}}' $(PKGS)) || exit 1; \
 COMMAND_LINE := exec\.(Command|CommandContext)\(([^"]*, *)?"([^"]*/)?(tmux|git|sh|bash)"
 
 .DEFAULT_GOAL := help
-.PHONY: help tmux controlplane generate manifests docs fmt verify lint test matrix chaos fuzz bench build run down picture clean
+.PHONY: help tmux chromium xterm controlplane generate manifests docs fmt verify lint test matrix chaos fuzz bench build run down picture clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 tmux: ## Install tmux and git when they are missing.
 	@hack/install-tmux.sh
+
+chromium: ## Install Chromium, for the tests of the web terminal, when it is missing.
+	@hack/install-chromium.sh
+
+xterm: ## Fetch the web terminal's xterm.js as hack/xterm pins it.
+	@hack/xterm.sh
 
 controlplane: ## Build kube-apiserver, etcd and kubectl (once) and print their directory.
 	@$(CONTROL_PLANE)
@@ -82,7 +88,7 @@ lint: ## Run golangci-lint and the floors of the house (.golangci.yml).
 		echo 'lint: tmux is run by internal/tmux only, git by internal/workspace only, a shell by nobody' >&2; exit 1; fi
 
 # Tests find the control plane in $KUBEBUILDER_ASSETS, our programs in $THE_LOOP_BIN.
-test: tmux build ## Run all tests with the race detector against a real control plane.
+test: tmux chromium build ## Run all tests with the race detector against a real control plane.
 	@assets=$$($(CONTROL_PLANE)) && export KUBEBUILDER_ASSETS="$$assets" THE_LOOP_BIN="$(CURDIR)/bin" && \
 	go test -C hack/controlplane -count=1 -timeout 30m ./... && \
 	{ $(call packages,Test); } && \

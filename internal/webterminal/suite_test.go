@@ -408,3 +408,10 @@ func tmuxAs(args ...string) error {
 	}
 	return nil
 }
+
+func fileOf(path string) string {
+	GinkgoHelper()
+	b, err := os.ReadFile(path)
+	Expect(err).NotTo(HaveOccurred())
+	return string(b)
+}

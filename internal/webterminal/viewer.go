@@ -138,6 +138,10 @@ func (v *viewer) run(ctx context.Context) string {
 		return err.Error()
 	}
 	v.noticed()
+	if err := v.tell(ctx); err != nil {
+		v.view.Close()
+		return err.Error()
+	}
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error { return v.draw(inner) })
 	group.Go(func() error { return v.listen(inner) })
@@ -268,11 +272,15 @@ func (v *viewer) lookAgain(ctx context.Context) error {
 	resized := look.Size != v.look.Size
 	v.look, v.session.Ended = look, found.Ended
 	v.mu.Unlock()
-	if resized {
-		_ = v.view.Resize(look.Size)
-	}
 	if !v.mayWrite() {
 		s.writers.release(v)
+	}
+	if resized {
+		// The page first: what is drawn for a size that it has not scrolls out of it.
+		if err := v.tell(ctx); err != nil {
+			return err
+		}
+		_ = v.view.Resize(look.Size)
 	}
 	return nil
 }

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
@@ -99,10 +101,29 @@ func (t *Tab) Go(url string) {
 	t.Do(chromedp.Navigate(url))
 }
 
-// Type types keys into what has the focus, as a person does.
+// Type types keys into what has the focus, as a keyboard does: the character of a key comes
+// with its press, and a page that takes the press gets no character besides.
+// chromedp.KeyEvent sends the two apart.
 func (t *Tab) Type(keys string) {
 	GinkgoHelper()
-	t.Do(chromedp.KeyEvent(keys))
+	t.Do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		for _, r := range keys {
+			events := kb.Encode(r)
+			down, up := *events[0], *events[len(events)-1]
+			if len(events) == 3 {
+				down.Text, down.UnmodifiedText = events[1].Text, events[1].UnmodifiedText
+			}
+			if down.Key == "Unidentified" {
+				down.Key, up.Key = string(r), string(r)
+			}
+			for _, e := range []input.DispatchKeyEventParams{down, up} {
+				if _, err := cdp.Call(ctx, target, input.DispatchKeyEvent, e); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}))
 }
 
 // Click clicks what the selector finds, once it is visible.
