@@ -199,7 +199,7 @@ rooting: {}
 		Entry("slack as a boolean", entry("slack: true"), `standingSessions.sessions[0].slack (4:14): must be a mapping, and is the boolean "true"`),
 		Entry("a channel that is too long", entry("slack: {channel: "+long+"}"), `standingSessions.sessions[0].slack.channel (4:24): it has 5000 characters`),
 		Entry("routing that is a list", "routing: []\n", "routing (1:10): must be a mapping"),
-		Entry("an unknown key of routing", "routing: {defaultharness: claude}\n", `routing.defaultharness (1:11): "defaultharness" is not a key here: did you mean "defaultHarness"? (known are defaultHarness, harnessArgs, spawnWorkdir)`),
+		Entry("an unknown key of routing", "routing: {defaultharness: claude}\n", `routing.defaultharness (1:11): "defaultharness" is not a key here: did you mean "defaultHarness"? (known are defaultHarness, harnessArgs, spawnWorkdir, webTerminal)`),
 		Entry("arguments of no harness", "routing: {harnessArgs: {'A b': []}}\n", `routing.harnessArgs."A b" (1:25): the key must be the name of a harness`),
 		Entry("arguments of a harness that are no list", "routing: {harnessArgs: {claude: x}}\n", `routing.harnessArgs.claude (1:33): must be a list, and is the string "x"`),
 		Entry("a working directory that is relative", "routing: {spawnWorkdir: .}\n", `routing.spawnWorkdir (1:25): "." must be an absolute path`),

@@ -45,9 +45,21 @@ var _ = Describe("who wants in", func() {
 			Expect(r.Header.Get("Location")).To(HavePrefix("/login?next=%2F"))
 			Expect(body).NotTo(ContainSubstring("READY"))
 		}
-		_, r, err := p.dial(v.Ref.String(), p.origin())
+		_, status, err := p.dial(v.Ref.String(), p.origin())
 		Expect(err).To(HaveOccurred())
-		Expect(r.StatusCode).To(Equal(http.StatusUnauthorized))
+		Expect(status).To(Equal(http.StatusUnauthorized))
+	})
+
+	It("U04: lets nobody in for a header that says who he is", func() {
+		s := newStage()
+		p := s.visitor()
+		for _, h := range []string{"X-User", "X-Forwarded-User", "X-Remote-User", "X-Webauth-User", "Remote-User", "Authorization", "X-Forwarded-For", "Forwarded"} {
+			r, _ := p.ask(http.MethodGet, "/", "", h, "root")
+			Expect(r.StatusCode).To(Equal(http.StatusSeeOther), h)
+		}
+		// Nor is the name taken from one.
+		r, _ := p.ask(http.MethodGet, "/login", "", "Host", "evil.example", "X-Forwarded-Host", "127.0.0.1"+port(s))
+		Expect(r.StatusCode).To(Equal(http.StatusMisdirectedRequest))
 	})
 
 	It("U02: opens no websocket from another page, or from none, with the login's cookie", func() {
@@ -55,9 +67,9 @@ var _ = Describe("who wants in", func() {
 		v, _ := s.reader("a")
 		p := s.person()
 		for _, origin := range []string{"https://evil.example", "http://127.0.0.1:1", "http://localhost" + port(s), "null", "", "file://", "http://127.0.0.1" + port(s) + "/x", "http://u@127.0.0.1" + port(s)} {
-			_, r, err := p.dial(v.Ref.String(), origin)
+			_, status, err := p.dial(v.Ref.String(), origin)
 			Expect(err).To(HaveOccurred(), origin)
-			Expect(r.StatusCode).To(Equal(http.StatusForbidden), origin)
+			Expect(status).To(Equal(http.StatusForbidden), origin)
 		}
 		Expect(s.clients(v)).To(BeEmpty())
 		p.open(v)
@@ -161,9 +173,9 @@ var _ = Describe("who wants in", func() {
 		r, body := p.ask(http.MethodGet, v.Ref.Path()+"2", "")
 		Expect(r.StatusCode).To(Equal(http.StatusNotFound))
 		Expect(body).To(And(ContainSubstring("There is no session standingsession/default/x-12"), ContainSubstring("Look at &lt;the&gt; list.")))
-		_, r, err := p.dial("standingsession/default/x-12", p.origin())
+		_, status, err := p.dial("standingsession/default/x-12", p.origin())
 		Expect(err).To(HaveOccurred())
-		Expect(r.StatusCode).To(Equal(http.StatusNotFound))
+		Expect(status).To(Equal(http.StatusNotFound))
 		r, body = p.ask(http.MethodGet, "/sessions/standingsession/default/x%2D1", "")
 		Expect(r.StatusCode).To(Equal(http.StatusBadRequest))
 		Expect(body).To(ContainSubstring("KIND/NAMESPACE/NAME"))

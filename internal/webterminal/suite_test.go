@@ -259,7 +259,7 @@ func (p *someone) login(credential string) int {
 	GinkgoHelper()
 	b, err := json.Marshal(map[string]string{"credential": credential})
 	Expect(err).NotTo(HaveOccurred())
-	r, _ := p.ask(http.MethodPost, "/login", string(b), "Origin", p.origin())
+	r, _ := p.ask(http.MethodPost, "/login", string(b), "Origin", p.origin()) //nolint:bodyclose // ask has closed it
 	return r.StatusCode
 }
 
@@ -298,22 +298,26 @@ type page struct {
 // open opens the websocket of a session.
 func (p *someone) open(v webterminal.Session) *page {
 	GinkgoHelper()
-	g, answer, err := p.dial(v.Ref.String(), p.origin())
-	Expect(err).NotTo(HaveOccurred(), "%v", answer)
+	g, status, err := p.dial(v.Ref.String(), p.origin())
+	Expect(err).NotTo(HaveOccurred(), "%d", status)
 	return g
 }
 
-// dial is open for what may be refused.
-func (p *someone) dial(ref, origin string) (*page, *http.Response, error) {
+// dial is open for what may be refused, with the status of the answer.
+func (p *someone) dial(ref, origin string) (*page, int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	header := http.Header{}
 	if origin != "" {
 		header.Set("Origin", origin)
 	}
-	conn, answer, err := websocket.Dial(ctx, strings.Replace(p.origin(), "http", "ws", 1)+"/terminal/"+ref, &websocket.DialOptions{HTTPClient: p.http, HTTPHeader: header})
+	conn, answer, err := websocket.Dial(ctx, strings.Replace(p.origin(), "http", "ws", 1)+"/terminal/"+ref, &websocket.DialOptions{HTTPClient: p.http, HTTPHeader: header}) //nolint:bodyclose // the answer to a websocket needs no close
+	status := 0
+	if answer != nil {
+		status = answer.StatusCode
+	}
 	if err != nil {
-		return nil, answer, err
+		return nil, status, err
 	}
 	conn.SetReadLimit(-1)
 	g := &page{conn: conn, over: make(chan struct{})}
@@ -322,7 +326,7 @@ func (p *someone) dial(ref, origin string) (*page, *http.Response, error) {
 		_ = conn.CloseNow()
 		<-g.over
 	})
-	return g, answer, nil
+	return g, status, nil
 }
 
 func (g *page) listen() {

@@ -213,9 +213,9 @@ var _ = Describe("a viewer", func() {
 		p := s.person()
 		first := p.open(a)
 		p.open(a)
-		_, r, err := p.dial(a.Ref.String(), p.origin())
+		_, status, err := p.dial(a.Ref.String(), p.origin())
 		Expect(err).To(HaveOccurred())
-		Expect(r.StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(status).To(Equal(http.StatusServiceUnavailable))
 		Expect(first.conn.Close(websocket.StatusNormalClosure, "")).To(Succeed())
 		Eventually(func() error {
 			_, _, err := p.dial(a.Ref.String(), p.origin())
