@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -68,7 +69,13 @@ func (s *Server) View(t Target, size Size) (*View, error) {
 	v := &View{done: make(chan struct{})}
 	v.client = exec.Command(s.binary, append([]string{"-T", viewFeatures}, args...)...)
 	v.client.Env = append(s.clientEnv[:len(s.clientEnv):len(s.clientEnv)], "TERM="+viewTerm)
-	if v.screen, err = pty.StartWithSize(v.client, ws); err != nil {
+	terminal, err := pty.StartWithSize(v.client, ws)
+	if err != nil {
+		return nil, unknown(op, ReasonExec, "", err)
+	}
+	if v.screen, err = pollable(terminal); err != nil {
+		_ = v.client.Process.Kill()
+		_ = v.client.Wait()
 		return nil, unknown(op, ReasonExec, "", err)
 	}
 	go func() {
@@ -76,6 +83,21 @@ func (s *Server) View(t Target, size Size) (*View, error) {
 		_ = v.client.Wait()
 	}()
 	return v, nil
+}
+
+// pollable makes a file of the terminal whose Close ends a Read, which creack/pty's does not:
+// it reads in a system call, and the client behind it would see no hang-up.
+func pollable(terminal *os.File) (*os.File, error) {
+	defer func() { _ = terminal.Close() }()
+	fd, err := unix.FcntlInt(terminal.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("duplicating the terminal: %w", err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		_ = unix.Close(fd)
+		return nil, fmt.Errorf("setting up the terminal: %w", err)
+	}
+	return os.NewFile(uintptr(fd), terminal.Name()), nil
 }
 
 // Read reads what is drawn: escape sequences of an xterm. It fails when the view has ended.
@@ -87,7 +109,16 @@ func (v *View) Resize(size Size) error {
 	if err != nil {
 		return err
 	}
-	return pty.Setsize(v.screen, ws)
+	// Not by its Fd, which would make it one that blocks.
+	raw, err := v.screen.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		failed = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: ws.Rows, Col: ws.Cols})
+	})
+	return errors.Join(err, failed)
 }
 
 // PID is the process id of the tmux client.

@@ -112,13 +112,15 @@ var _ = with("View", func(bin string) {
 		Expect(text()).NotTo(ContainSubstring("OTHER"))
 	})
 
-	It("ends alone when it is closed", func() {
+	It("ends alone when it is closed, by the hang-up of its terminal, also while it is read", func() {
 		f := started(bin)
-		t := f.spawn("a")
+		t := f.spawn("a", "/bin/sh", "-c", "printf READY; exec sleep infinity")
 		v := view(f, t)
-		_, ended := shownBy(v)
-		Eventually(func() []int { return look(f, t).Clients }).Should(HaveLen(1))
+		text, ended := shownBy(v)
+		Eventually(text).Should(ContainSubstring("READY"))
+		Expect(v.Resize(look(f, t).Size)).To(Succeed())
 		v.Close()
+		Expect(v.client.ProcessState.ExitCode()).To(Equal(1), "it was not killed: %s", v.client.ProcessState)
 		Eventually(ended).Should(BeTrue())
 		Expect(gonePID(v.PID())).To(BeTrue())
 		Expect(look(f, t)).To(And(HaveField("Live", true), HaveField("Clients", BeEmpty())))

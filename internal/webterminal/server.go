@@ -1,6 +1,7 @@
 package webterminal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +16,11 @@ import (
 )
 
 const (
-	// stopWithin bounds how long browsers are waited for at the end.
-	stopWithin = 2 * time.Second
+	// stopWithin bounds how long requests are waited for at the end. Browsers hold connections
+	// open that they may never use.
+	stopWithin = 500 * time.Millisecond
+	// lookEvery is the default of LookEvery.
+	lookEvery = time.Second
 	// maxHeader and maxBody bound a request, in bytes.
 	maxHeader = 16 << 10
 	maxBody   = 4 << 10
@@ -31,6 +35,8 @@ type Server struct {
 	Sessions Sessions
 	Terminal Terminal
 	Log      logr.Logger
+	// LookEvery is how often the session of each viewer is looked at. 0 is a second.
+	LookEvery time.Duration
 
 	listener net.Listener
 	base     string
@@ -66,6 +72,7 @@ func (s *Server) Open() error {
 	s.allowed = s.hosts(port)
 	s.logins = newLogins(token, time.Now)
 	s.seats = make(chan struct{}, s.MaxClients)
+	s.LookEvery = cmp.Or(s.LookEvery, lookEvery)
 	if err := os.WriteFile(urlFile(s.Dir), []byte(s.base+"\n"), 0o600); err != nil {
 		return errors.Join(fmt.Errorf("the web terminal's address cannot be written: %w", err), s.listener.Close())
 	}
@@ -86,7 +93,6 @@ func (s *Server) Start(ctx context.Context) error {
 	web := &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
-		ErrorLog:    nil,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	failed := make(chan error, 1)

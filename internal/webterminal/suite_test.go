@@ -156,7 +156,7 @@ func newStage(change ...func(*webterminal.Options)) *stage {
 		defer s.log.mu.Unlock()
 		fmt.Fprintln(io.MultiWriter(&s.log.b, GinkgoWriter), args)
 	}, funcr.Options{Verbosity: 1})
-	s.web = &webterminal.Server{Options: o, Dir: filepath.Join(s.dir, "web-terminal"), Sessions: s.sessions, Terminal: s.tmux, Log: log}
+	s.web = &webterminal.Server{Options: o, Dir: filepath.Join(s.dir, "web-terminal"), Sessions: s.sessions, Terminal: s.tmux, Log: log, LookEvery: 50 * time.Millisecond}
 	Expect(s.web.Open()).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -19,8 +19,6 @@ import (
 )
 
 const (
-	// lookEvery is how often a viewer's session is looked at.
-	lookEvery = time.Second
 	// pingEvery is how often a browser must show that it is there, pingWithin how fast.
 	pingEvery  = 30 * time.Second
 	pingWithin = 15 * time.Second
@@ -217,9 +215,9 @@ func (v *viewer) ping(ctx context.Context) error {
 	}
 }
 
-// watch looks at the session once a second, and tells what changed.
+// watch looks at the session again and again, and tells what changed.
 func (v *viewer) watch(ctx context.Context) error {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(v.server.LookEvery)
 	defer tick.Stop()
 	for {
 		if err := v.tell(ctx); err != nil {
@@ -375,7 +373,7 @@ func (v *viewer) take(ctx context.Context, over bool) error {
 	}
 	v.server.Log.Info("web terminal: somebody took the keys", "session", v.session.Ref.String(), "over", lost != nil)
 	if lost != nil {
-		// Best effort: that one is told again within a second.
+		// Best effort: that one is told again soon.
 		_ = lost.notice(ctx, "Somebody else took the keys over: you watch now.")
 		_ = lost.tell(ctx)
 	}
