@@ -169,10 +169,8 @@ var _ = Describe("chaos", func() {
 })
 
 const (
-	// stuckFor is how long nothing may come to an end before a person looks, patience how
-	// long until the rest is called lost.
+	// stuckFor is how long nothing may come to an end before a person looks.
 	stuckFor = 15 * time.Second
-	patience = 4 * time.Minute
 )
 
 // settle waits until every message has come to its end, as long as some do. Where the

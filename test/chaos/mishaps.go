@@ -29,6 +29,8 @@ const (
 	reachWithin = 4 * time.Second
 	// askWithin bounds what a mishap asks of tmux and of the API server.
 	askWithin = 3 * time.Second
+	// patience is how long nothing may come to an end until the rest is called lost.
+	patience = 4 * time.Minute
 )
 
 // stage is where the mishaps happen.
