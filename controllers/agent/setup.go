@@ -48,7 +48,7 @@ const defaultWorkers = 8
 // messages of its own host and no others, and keeps no secret.
 func ManagerOptions(hostName string, base ctrl.Options) ctrl.Options {
 	mine := cache.ByObject{Field: fields.OneTermEqualSelector("spec.hostName", hostName)}
-	base.Cache.DefaultTransform = cache.TransformStripManagedFields()
+	base.Cache.DefaultTransform = kinds.Trim
 	base.Cache.ByObject = map[client.Object]cache.ByObject{
 		&api.StandingSession{}: mine,
 		&api.WorkItemSession{}: mine,

@@ -45,7 +45,7 @@ const (
 
 // ManagerOptions are the options of the hub's manager.
 func ManagerOptions(base ctrl.Options) ctrl.Options {
-	base.Cache.DefaultTransform = cache.TransformStripManagedFields()
+	base.Cache.DefaultTransform = kinds.Trim
 	base.Cache.ByObject = map[client.Object]cache.ByObject{
 		&coordinationv1.Lease{}: {Namespaces: map[string]cache.Config{api.LeaseNamespace: {}}},
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,6 +44,19 @@ func IsFor(m *api.SessionMessage, obj Session) bool {
 		}
 	}
 	return !slices.ContainsFunc(uids, func(uid types.UID) bool { return uid != "" && uid != obj.GetUID() })
+}
+
+// Trim is what a cache keeps of an object (cache.Options.DefaultTransform): nothing of who
+// manages its fields, and of a message that has ended nothing of its text, which may be long
+// and which nobody types any more. What is read from the cache is patched, never updated.
+func Trim(obj any) (any, error) {
+	if o, ok := obj.(metav1.Object); ok {
+		o.SetManagedFields(nil)
+	}
+	if m, ok := obj.(*api.SessionMessage); ok && m.Status.Outcome.Final() {
+		m.Spec.Text = ""
+	}
+	return obj, nil
 }
 
 // Each calls f for every object of the kind that the options select. The objects are

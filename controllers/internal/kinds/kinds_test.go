@@ -41,3 +41,17 @@ func TestIsForThisVeryObject(t *testing.T) {
 		}
 	}
 }
+
+func TestTrimKeepsTheTextsThatAreTyped(t *testing.T) {
+	for outcome, want := range map[api.MessageOutcome]string{"": "text", api.OutcomeQueued: "text", api.OutcomeHeld: "text", api.OutcomeSubmitted: "", api.OutcomeUnknown: ""} {
+		m := &api.SessionMessage{ObjectMeta: metav1.ObjectMeta{Name: "m", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}}}
+		m.Spec.Text, m.Status.Outcome = "text", outcome
+		got, err := Trim(m)
+		if err != nil || got != any(m) || m.Spec.Text != want || m.ManagedFields != nil || m.Name != "m" {
+			t.Errorf("of a message that is %q the cache keeps %+v (%v), want the text %q and no managed fields", outcome, m, err, want)
+		}
+	}
+	if got, err := Trim("what is gone"); got != "what is gone" || err != nil {
+		t.Errorf("Trim of another thing is %v, %v", got, err)
+	}
+}
