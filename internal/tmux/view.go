@@ -149,6 +149,9 @@ type Look struct {
 	// InFront: the pane is what a viewer sees. A person can have split the window or
 	// gone to another one.
 	InFront bool
+	// Framed: the program takes a paste in a frame. tmux tells from 3.7 on; an older one never
+	// says so.
+	Framed bool
 	// Clients are the process ids of the clients that are attached to the session.
 	Clients []int
 }
@@ -161,19 +164,19 @@ func (s *Server) Look(ctx context.Context, t Target) (Look, error) {
 	}
 	text, err := s.capture(ctx, op, t, "display-message -p "+doneMark+
 		" ; display-message -p -t '"+t.pane()+"' '#{window_width} #{window_height} #{?#{==:#{status},on},1,#{?#{==:#{status},off},0,#{status}}}"+
-		" #{pane_dead} #{window_active} #{pane_active}'"+
+		" #{pane_dead} #{window_active} #{pane_active} #{?bracket_paste_flag,1,0}'"+
 		" ; list-clients -t '"+t.session()+"' -F '#{client_pid}'")
 	if err != nil {
 		return Look{}, err
 	}
 	first, rest, _ := strings.Cut(text, "\n")
 	var l Look
-	var status, dead, window, pane int
-	if _, err := fmt.Sscanf(first, "%d %d %d %d %d %d", &l.Size.Columns, &l.Size.Rows, &status, &dead, &window, &pane); err != nil {
+	var status, dead, window, pane, framed int
+	if _, err := fmt.Sscanf(first, "%d %d %d %d %d %d %d", &l.Size.Columns, &l.Size.Rows, &status, &dead, &window, &pane, &framed); err != nil {
 		return Look{}, unknown(op, ReasonMalformed, "", fmt.Errorf("%.80q is no look at a pane", first))
 	}
 	l.Size.Rows += status
-	l.Live, l.InFront = dead == 0, window == 1 && pane == 1
+	l.Live, l.InFront, l.Framed = dead == 0, window == 1 && pane == 1, framed == 1
 	for line := range strings.Lines(rest) {
 		var pid int
 		if _, err := fmt.Sscan(line, &pid); err == nil {

@@ -87,6 +87,8 @@ type state struct {
 	Writer string `json:"writer"`
 	// InFront: what is typed would reach what is seen.
 	InFront bool `json:"inFront"`
+	// Framed: the program is known to take a paste as one.
+	Framed bool `json:"framed"`
 }
 
 // terminal is the websocket of one session.
@@ -294,7 +296,7 @@ func (v *viewer) mayWrite() bool {
 func (v *viewer) tell(ctx context.Context) error {
 	v.mu.Lock()
 	now := state{Type: "state", Columns: v.look.Size.Columns, Rows: v.look.Size.Rows, Live: v.look.Live, Ended: v.session.Ended,
-		Writable: v.server.Writable, Writer: v.server.writers.of(v), InFront: v.look.InFront}
+		Writable: v.server.Writable, Writer: v.server.writers.of(v), InFront: v.look.InFront, Framed: v.look.Framed}
 	if !now.Live && now.Ended == "" {
 		now.Ended = "its harness has ended"
 	}

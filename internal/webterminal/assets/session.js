@@ -166,8 +166,9 @@
       return;
     }
     const lines = text.split("\n").length;
-    if (lines > 1 && !term.modes.bracketedPasteMode &&
-      !confirm("The program has not asked for framed pastes: each of the " + lines + " lines may be taken by itself. Paste all the same?")) return;
+    // What the emulator knows of frames is tmux's own wish, from 3.4 on, and not the program's.
+    if (lines > 1 && !state.framed &&
+      !confirm("Paste " + lines + " lines? A program that has not asked for framed pastes takes each of them by itself.")) return;
     send("paste", text);
   }, true);
 
