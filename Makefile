@@ -87,9 +87,11 @@ lint: ## Run golangci-lint and the floors of the house (.golangci.yml).
 		grep -vE '^internal/(tmux|workspace)/'; then \
 		echo 'lint: tmux is run by internal/tmux only, git by internal/workspace only, a shell by nobody' >&2; exit 1; fi
 
-# Tests find the control plane in $KUBEBUILDER_ASSETS, our programs in $THE_LOOP_BIN.
+# Tests find the control plane in $KUBEBUILDER_ASSETS, our programs in $THE_LOOP_BIN, and
+# ttyd, where it can be had, in $THE_LOOP_TTYD.
 test: tmux chromium build ## Run all tests with the race detector against a real control plane.
-	@assets=$$($(CONTROL_PLANE)) && export KUBEBUILDER_ASSETS="$$assets" THE_LOOP_BIN="$(CURDIR)/bin" && \
+	@assets=$$($(CONTROL_PLANE)) && ttyd=$$(hack/build-ttyd.sh) && \
+	export KUBEBUILDER_ASSETS="$$assets" THE_LOOP_BIN="$(CURDIR)/bin" THE_LOOP_TTYD="$$ttyd" && \
 	go test -C hack/controlplane -count=1 -timeout 30m ./... && \
 	{ $(call packages,Test); } && \
 	go test -race -count=1 -timeout 30m $(TEST_FLAGS) $$pkgs
@@ -100,7 +102,7 @@ matrix: tmux build ## Run the tests of what runs tmux with other versions of it 
 	TMUX_BINARIES="$$(command -v tmux):$$(echo "$$others" | paste -sd:)" $(MAKE) --no-print-directory test PKGS=./internal/tmux || exit 1; \
 	for t in $$others; do \
 		echo "== with $$($$t -V)"; \
-		PATH="$$(dirname "$$t"):$$PATH" $(MAKE) --no-print-directory test PKGS="./internal/delivery ./test/chaos ./test/e2e" || exit 1; \
+		PATH="$$(dirname "$$t"):$$PATH" $(MAKE) --no-print-directory test PKGS="./internal/delivery ./internal/webterminal ./test/chaos ./test/e2e" || exit 1; \
 	done
 
 # The programs with fault points in them stay apart, in bin/chaos.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,6 +20,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/theloop-dev/the-loop/internal/webterminal"
+	"github.com/theloop-dev/the-loop/test/browser"
 )
 
 // ttydAs writes a program that is called ttyd, answers so to --version, and does what
@@ -193,17 +195,33 @@ var _ = Describe("the provider ttyd", func() {
 		Expect(s.log.String()).To(ContainSubstring("ttyd ended by itself"))
 	})
 
-	It("is the real ttyd, where there is one", func() {
-		path, err := exec.LookPath("ttyd")
-		if err != nil {
-			Skip("there is no ttyd here: the stand-in alone was tested")
+	It("is the real ttyd in Chromium, where there is one", func() {
+		path := os.Getenv("THE_LOOP_TTYD")
+		if path == "" {
+			var err error
+			if path, err = exec.LookPath("ttyd"); err != nil {
+				Skip("there is no ttyd here (hack/build-ttyd.sh): the stand-in alone was tested")
+			}
 		}
 		s := newStage(byTTYD(path))
 		s.reader("a")
-		p := s.person()
-		Eventually(func() string { _, body := p.ask(http.MethodGet, "/hub/", ""); return body }).Should(ContainSubstring("ttyd"))
-		g := watch(p)
-		Expect(g.conn.Write(context.Background(), websocket.MessageBinary, []byte(`{"AuthToken":"","columns":80,"rows":24}`))).To(Succeed())
-		Eventually(g.shown).Should(ContainSubstring("loop-standing-a"))
+		t := browser.Start().Tab()
+		t.Go(webterminal.LoginURL(s.web.URL(), "/hub/", s.ticket()))
+		hub := func() (string, error) {
+			return browser.Eval[string](t, `(() => {
+				const b = window.term?.buffer.active;
+				return b ? Array.from({length: b.length}, (_, i) => b.getLine(i)?.translateToString(true) ?? "").join("\n") : "";
+			})()`)
+		}
+		Eventually(hub).Should(ContainSubstring("loop-standing-a"))
+		Expect(t.URL()).To(Equal(s.origin() + "/hub/"))
+		Expect(clients(s)).To(Equal("the-loop-hub 1"))
+		// What is typed would leave the list.
+		t.Type("q\r")
+		Consistently(hub, "300ms").Should(ContainSubstring("loop-standing-a"))
+		s.stop()
+		Eventually(func() string { return clients(s) }).Should(BeEmpty())
+		_, err := net.Dial("unix", filepath.Join(s.web.Dir, "ttyd.sock"))
+		Expect(err).To(HaveOccurred())
 	})
 })

@@ -59,7 +59,7 @@ type Options struct {
 // Flags defines the flags of these options, with o as their defaults.
 func (o *Options) Flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.Enabled, "web-terminal", o.Enabled, "show the terminals of this host's sessions in a browser")
-	f.StringVar(&o.Provider, "web-terminal-provider", ProviderBuiltin, "what shows them: builtin, or ttyd (the shared session "+"the-loop-hub)")
+	f.StringVar(&o.Provider, "web-terminal-provider", ProviderBuiltin, "what shows them: builtin, or ttyd (the shared session the-loop-hub)")
 	f.StringVar(&o.Host, "web-terminal-host", DefaultHost, "IP address that the web terminal listens on, or localhost")
 	f.IntVar(&o.Port, "web-terminal-port", DefaultPort, "TCP port of the web terminal, 0 for a free one")
 	f.BoolVar(&o.Exposed, "web-terminal-exposed", false, "allow a --web-terminal-host that other machines reach")
@@ -70,12 +70,9 @@ func (o *Options) Flags(f *pflag.FlagSet) {
 	f.StringVar(&o.TTYD, "web-terminal-ttyd", "", "ttyd to run (default: on PATH)")
 }
 
-// Complete fills in what was left out and refuses what cannot be served, each with the
-// form that is allowed.
+// Complete fills in what was left out and refuses what could not be served, each with the
+// form that is allowed, whether it is enabled or not.
 func (o *Options) Complete() error {
-	if !o.Enabled {
-		return nil
-	}
 	if o.Provider == "" {
 		o.Provider = ProviderBuiltin
 	}
@@ -88,8 +85,8 @@ func (o *Options) Complete() error {
 	if o.MaxClients == 0 {
 		o.MaxClients = DefaultMaxClients
 	}
-	if problems := checkProvider(o.Provider); problems != "" {
-		return errors.New("--web-terminal-provider " + problems)
+	if problem := checkProvider(o.Provider); problem != "" {
+		return errors.New("--web-terminal-provider " + problem)
 	}
 	if problem := checkPort(o.Port); problem != "" {
 		return errors.New("--web-terminal-port " + problem)
@@ -136,7 +133,7 @@ func isLoopback(host string) bool {
 
 // checkProvider says why a provider is none, "" for one.
 func checkProvider(s string) string {
-	if s == "" || s == ProviderBuiltin || s == ProviderTTYD {
+	if s == ProviderBuiltin || s == ProviderTTYD {
 		return ""
 	}
 	return fmt.Sprintf("%q is none: choose builtin or ttyd", s)
@@ -144,7 +141,7 @@ func checkProvider(s string) string {
 
 // checkAddress says why an address cannot be listened on, "" when it can.
 func checkAddress(s string) string {
-	if a, err := netip.ParseAddr(s); s == "" || s == "localhost" || err == nil && a.Zone() == "" {
+	if a, err := netip.ParseAddr(s); s == "localhost" || err == nil && a.Zone() == "" {
 		return ""
 	}
 	return fmt.Sprintf("%q is no address to listen on: give an IP address such as 127.0.0.1, or localhost", s)

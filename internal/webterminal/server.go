@@ -86,7 +86,7 @@ func (s *Server) URL() string { return s.base }
 // that it had; no session ends. It is a manager's Runnable, after Open.
 func (s *Server) Start(ctx context.Context) error {
 	defer func() { _ = os.Remove(urlFile(s.Dir)) }()
-	s.Log.Info("web terminal", "url", s.base, "provider", s.Provider, "writable", s.Writable, "token", tokenFile(s.Dir))
+	s.Log.Info("web terminal", "url", s.base, "provider", s.Provider, "writable", s.Writable, "tokenFile", tokenFile(s.Dir))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.running = ctx

@@ -59,6 +59,8 @@ var _ = Describe("Options", func() {
 		var off webterminal.Options
 		Expect(off.Complete()).To(Succeed())
 		Expect(off.Enabled).To(BeFalse())
+		off.Host = "0.0.0.0"
+		Expect(off.Complete()).NotTo(Succeed(), "what is wrong is refused before it is enabled")
 		on, err := complete(func(*webterminal.Options) {})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(on).To(And(HaveField("Provider", "builtin"), HaveField("Host", "127.0.0.1"), HaveField("Writable", false), HaveField("Idle", 30*time.Minute), HaveField("MaxClients", 16)))
