@@ -165,6 +165,17 @@ func checkAllowedHost(s string) string {
 	return fmt.Sprintf("%.80q is no host: give a name with or without a port, as browsers send it, such as term.example.org or build7:7681; wildcards and URLs are none", s)
 }
 
+// reached is the address under which the host itself reaches what it listens on.
+func (o *Options) reached() string {
+	switch o.Host {
+	case "0.0.0.0":
+		return DefaultHost
+	case "::":
+		return "::1"
+	}
+	return o.Host
+}
+
 // hosts are the values of the Host header that are answered, when this port is listened on.
 func (o *Options) hosts(port int) map[string]bool {
 	out := map[string]bool{}

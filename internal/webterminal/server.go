@@ -68,7 +68,7 @@ func (s *Server) Open() error {
 		return fmt.Errorf("the web terminal cannot listen on %s: %w: free the port, choose another with --web-terminal-port (webTerminal.port), or leave the web terminal out", address, err)
 	}
 	port := s.listener.Addr().(*net.TCPAddr).Port
-	s.base = "http://" + net.JoinHostPort(s.Host, strconv.Itoa(port)) + "/"
+	s.base = "http://" + net.JoinHostPort(s.reached(), strconv.Itoa(port)) + "/"
 	s.allowed = s.hosts(port)
 	s.logins = newLogins(token, time.Now)
 	s.seats = make(chan struct{}, s.MaxClients)
