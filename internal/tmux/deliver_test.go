@@ -363,7 +363,7 @@ var _ = with("Paste and Submit", func(bin string) {
 		if f.olderThan(parseVersion("3.7")) {
 			Skip("tmux before 3.7 cannot tell")
 		}
-		t := f.spawn("a", "/bin/cat")
+		t := f.spawn("a", "/bin/sh", "-c", "exec cat")
 		Expect(outcome(f.Paste(ctx, t, "d", []byte("x")))).To(Equal(NotReady))
 		Expect(f.session("a").Pasted).To(BeEmpty())
 		noBuffers(f)

@@ -278,7 +278,8 @@ var _ = with("Shutdown", func(bin string) {
 	})
 
 	It("says that it does not know when the server does not answer", func() {
-		f := started(bin, func(c *Config) { c.Timeout = 200 * time.Millisecond })
+		f := started(bin)
+		f.timeout = 200 * time.Millisecond // which a start may need
 		freeze(f.epoch.PID)
 		Expect(f.Shutdown(ctx, f.epoch)).To(MatchError(ErrUnknown))
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -70,8 +71,16 @@ var _ = with("ClearDead", func(bin string) {
 
 	It("T22: does not remove a session whose program has left the terminal and lives", func() {
 		f := started(bin)
-		t := f.spawn("away", "/bin/sh", "-c", "trap '' HUP; exec </dev/null >/dev/null 2>&1; sleep infinity & wait")
-		pid := f.session("away").Panes[0].PID
+		file := filepath.Join(f.dir, "pid") // a dead pane has none since tmux 3.8
+		t := f.spawn("away", "/bin/sh", "-c", "trap '' HUP; exec </dev/null >/dev/null 2>&1; echo $$ >"+file+"; sleep infinity & wait")
+		var pid int
+		Eventually(func() error {
+			text, err := os.ReadFile(file)
+			if err == nil {
+				pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
+			}
+			return err
+		}).Should(Succeed())
 		if f.olderThan(parseVersion("3.7")) {
 			Eventually(func() Pane { return f.session("away").Panes[0] }).Should(HaveField("Dead", true))
 		}
