@@ -35,6 +35,10 @@ var (
 		Name: "session.resume_failed", Action: "Resume", Warning: true, Fields: []string{"conversation_id", "error"},
 		Help: "The recorded conversation of a work item could not be continued; a fresh one takes its place.",
 	})
+	SessionHarnessUpdated = declare(Event{
+		Name: "session.harness_updated", Action: "Resume", Fields: []string{"harness", "conversation_id"},
+		Help: "The recorded conversation goes on with another build of the harness than before: tools that it was used to may be gone.",
+	})
 	SessionChoiceChanged = declare(Event{
 		Name: "session.choice_changed", Action: "Start", Fields: []string{"old", "new"},
 		Help: "The harness is started with another model, effort or other arguments than before.",

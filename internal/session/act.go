@@ -295,7 +295,7 @@ func (t *turn) intend(ctx context.Context, plan Plan) (boot string, problem *Obs
 		if st.StartedAt != nil {
 			st.Restarts++
 		}
-		st.Launch = &api.Launch{ID: uuid.NewString(), Mode: plan.Mode}
+		st.Launch = t.newLaunch(plan.Mode)
 	}
 	t.launch.record(st)
 	st.TmuxTarget, st.HostName = t.sight.Name, t.HostName
@@ -313,6 +313,15 @@ func (t *turn) intend(ctx context.Context, plan Plan) (boot string, problem *Obs
 		t.set(api.ConditionResumed, metav1.ConditionFalse, reason, message)
 	}
 	return boot, nil
+}
+
+// newLaunch is a launch of now, with whether it goes on with what another build began (R11).
+func (t *turn) newLaunch(mode api.LaunchMode) *api.Launch {
+	l := &api.Launch{ID: uuid.NewString(), Mode: mode, Executable: runtimeDigest(t.launch.binary, nil)}
+	if last := t.status.Launch; last != nil && mode == api.LaunchResume {
+		l.Updated = last.Executable != "" && last.Executable != l.Executable
+	}
+	return l
 }
 
 // command builds the command line and the files of a launch. The boot prompt goes

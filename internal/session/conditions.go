@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/internal/event"
 	"github.com/theloop-dev/the-loop/internal/harness"
 )
 
@@ -181,7 +182,12 @@ func (t *turn) proveResume() {
 		t.started(false)
 		return
 	}
-	t.set(api.ConditionResumed, metav1.ConditionTrue, api.ReasonConversationContinued, "the recorded conversation goes on")
+	message := "the recorded conversation goes on"
+	if t.status.Launch.Updated {
+		message += "; the harness was updated since it was last held, so that tools which it was used to may be gone: begin a fresh one where its calls fail"
+		t.tell(event.SessionHarnessUpdated, message, "harness", t.status.Harness, "conversation_id", t.status.ConversationID)
+	}
+	t.set(api.ConditionResumed, metav1.ConditionTrue, api.ReasonConversationContinued, message)
 	t.started(true)
 }
 

@@ -181,6 +181,7 @@ var _ = Describe("the first start of a session", func() {
 		h := env.NewDemoHost()
 		instead(h, "kill-session -t", `"${tmux[0]}" "$@" >/dev/null; echo cleared >>"$dir/clearings"; echo "server exited unexpectedly" >&2; exit 1`)
 		name := "loop-github-octo-repo-15"
+		Eventually(func() string { return h.Tmux("show-options", "-gwv", "remain-on-exit") }).Should(Equal("on\n"))
 		h.Tmux("new-session", "-d", "-s", name, "/bin/sh", "-c", "exit 0")
 		Eventually(h.Sessions).Should(ContainElement(And(HaveField("Name", name), HaveField("Panes", ConsistOf(HaveField("Dead", true))))))
 		s := h.WorkItem(15)

@@ -153,7 +153,7 @@ var _ = Describe("a harness behind a wrapper", func() {
 })
 
 var _ = Describe("a harness that was replaced on the disk", func() {
-	It("H15: goes on under its session, also when the old one is gone; the next start takes the new one", func() {
+	It("H15, R11: goes on under its session, also when the old one is gone; the next start takes the new one", func() {
 		h := env.NewDemoHost()
 		program := func(version string) {
 			GinkgoHelper()
@@ -192,6 +192,16 @@ var _ = Describe("a harness that was replaced on the disk", func() {
 		Expect(environOf(h.HarnessPID(s))).To(ContainElement("VERSION=3"))
 		h.Await(s, api.ConditionResumed, "True/ConversationContinued")
 		Expect(filepath.Join(h.Dir, "versions", "2", "harness")).To(BeARegularFile(), "no version is ours to remove")
+
+		By("R11: telling that the conversation goes on with another one, and not when it does not")
+		Expect(h.Message(s, api.ConditionResumed)).To(ContainSubstring("the harness was updated since it was last held"))
+		told(h, s, "session.harness_updated", 1)
+		h.KillHarness(s)
+		h.Await(s, api.ConditionReady, "False/Exited")
+		aTurn(h, s, "fifth")
+		h.Await(s, api.ConditionResumed, "True/ConversationContinued")
+		Expect(h.Message(s, api.ConditionResumed)).To(Equal("the recorded conversation goes on"))
+		told(h, s, "session.harness_updated", 1)
 	})
 })
 
