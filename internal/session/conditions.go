@@ -108,7 +108,7 @@ func (t *turn) accepting() (metav1.ConditionStatus, string, string) {
 	case harness.ActivityAwaitingInput:
 		return metav1.ConditionFalse, api.ReasonAwaitingInput, "a dialog of the harness waits for a person: " + t.state.WaitingFor
 	case harness.ActivityBusy:
-		return metav1.ConditionTrue, api.ReasonBusy, "the harness is in a turn"
+		return metav1.ConditionTrue, api.ReasonBusy, "the harness is in a turn" + t.stalled()
 	}
 	return metav1.ConditionTrue, api.ReasonIdle, "the harness is at its prompt"
 }

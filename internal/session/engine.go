@@ -126,6 +126,8 @@ type Engine struct {
 	Sweep func(ctx context.Context, uid string) (ended []int, err error)
 	// AskAgain is called when a start waits for what AskedAgain tells.
 	AskAgain func()
+	// Children finds the processes of a session whose age is between two, but for some.
+	Children func(uid string, least, most time.Duration, exclude ...int) ([]tmux.Child, error)
 	// Jobs runs what takes minutes.
 	Jobs  *Jobs
 	Clock clock.PassiveClock

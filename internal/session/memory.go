@@ -58,6 +58,9 @@ type memory struct {
 	askedFor, askedAt time.Time
 	// words of the harness, which no hook tells.
 	words words
+	// stall names what holds up a long turn, as it was looked for at stallAt.
+	stall   string
+	stallAt time.Time
 	// fold of the hooks' journal.
 	journal journalState
 	// sequence is the highest number given to a message.

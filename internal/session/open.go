@@ -114,7 +114,8 @@ func Open(ctx context.Context, o HostOptions) (*Engine, error) {
 		Sweep: func(ctx context.Context, uid string) ([]int, error) {
 			return tmux.EndProcesses(ctx, uid, leftoverGrace)
 		},
-		Clock: faultpoint.Clock(), HostLog: o.Log, Backoff: NewBackoff(faultpoint.Clock()),
+		Children: tmux.Children,
+		Clock:    faultpoint.Clock(), HostLog: o.Log, Backoff: NewBackoff(faultpoint.Clock()),
 		Tmux: api.HostTmux{Version: server.Version(), Socket: server.Socket()},
 	}, nil
 }

@@ -17,6 +17,12 @@ const (
 	// atOnce is how soon a harness that tells nothing of itself must have ended to have had
 	// no conversation.
 	atOnce = 5 * time.Second
+	// stallFor is how long a turn may last before what was started in it is named, and
+	// stallAgain how often it is looked for.
+	stallFor   = 5 * time.Minute
+	stallAgain = 30 * time.Second
+	// maxChildren is how many are named.
+	maxChildren = 5
 )
 
 // words are what a harness left on its terminal that no hook tells.
@@ -97,4 +103,28 @@ func (w words) said() string {
 		return ""
 	}
 	return "; the last lines of its terminal: " + w.last
+}
+
+// stalled names what was started in a turn that lasts long, and runs since: a child that
+// waits for a terminal holds up its turn for ever (H18). "" is nothing.
+func (t *turn) stalled() string {
+	lasts := t.now().Sub(t.state.Since)
+	if t.state.Since.IsZero() || lasts < stallFor {
+		return ""
+	}
+	if t.now().Sub(t.mem.stallAt) < stallAgain {
+		return t.mem.stall
+	}
+	t.mem.stall, t.mem.stallAt = "", t.now()
+	all, err := t.Children(string(t.Object.GetUID()), stallFor, lasts, t.sight.Pane.PID)
+	if err != nil || len(all) == 0 {
+		return ""
+	}
+	var names []string
+	for _, c := range all[:min(len(all), maxChildren)] {
+		names = append(names, fmt.Sprintf("%s (pid %d)", text.OneLine(c.Name), c.PID))
+	}
+	t.mem.stall = fmt.Sprintf(" since %s, and what it started in it still runs: %s; if one of them holds it up, end that one alone on host %s: kill %d",
+		t.state.Since.UTC().Format(time.RFC3339), strings.Join(names, ", "), t.HostName, all[0].PID)
+	return t.mem.stall
 }

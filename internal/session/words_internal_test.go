@@ -113,4 +113,33 @@ var _ = Describe("what a harness left on its terminal", func() {
 		t.hear(context.Background())
 		Expect(t.mem.words.last).To(BeEmpty())
 	})
+
+	It("H18: is not needed to name the children that a long turn waits for", func() {
+		t.sight.Holder, t.HostName = HolderLiveOurs, "build-1"
+		t.state.Ready, t.state.Activity, t.state.Since = true, harness.ActivityBusy, noon.Add(-time.Minute)
+		t.sight.Pane.PID = 5
+		var all []tmux.Child
+		looked := 0
+		t.Children = func(_ string, least, most time.Duration, exclude ...int) ([]tmux.Child, error) {
+			looked++
+			Expect([]time.Duration{least, most}).To(Equal([]time.Duration{5 * time.Minute, time.Hour}), "older ones are servers of the harness")
+			Expect(exclude).To(Equal([]int{5}))
+			return all, nil
+		}
+		accepting := func() string { _, _, why := t.accepting(); return why }
+		Expect(accepting()).To(Equal("the harness is in a turn"))
+		Expect(looked).To(BeZero())
+		t.state.Since = noon.Add(-time.Hour)
+		for i := range 7 {
+			all = append(all, tmux.Child{PID: 10 + i, Name: "sleep\n"})
+		}
+		const want = "the harness is in a turn since 2026-11-30T11:00:00Z, and what it started in it still runs: " +
+			"sleep (pid 10), sleep (pid 11), sleep (pid 12), sleep (pid 13), sleep (pid 14); if one of them holds it up, end that one alone on host build-1: kill 10"
+		Expect(accepting()).To(Equal(want))
+		all = nil
+		Expect(accepting()).To(Equal(want))
+		Expect(looked).To(Equal(1), "not at every look")
+		t.mem.stallAt = noon.Add(-time.Minute)
+		Expect(accepting()).To(Equal("the harness is in a turn"))
+	})
 })

@@ -38,6 +38,11 @@ func processDir(int, int) (os.FileInfo, bool, bool) { return nil, false, false }
 // Sweep finds nothing here.
 func Sweep(string, ...int) ([]int, error) { return nil, errLinuxOnly }
 
+// Children finds nothing here.
+func Children(string, time.Duration, time.Duration, ...int) ([]Child, error) {
+	return nil, errLinuxOnly
+}
+
 // EndProcesses ends nothing here.
 func EndProcesses(context.Context, string, time.Duration, ...int) ([]int, error) {
 	return nil, errLinuxOnly

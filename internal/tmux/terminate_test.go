@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	. "github.com/onsi/gomega"
 )
@@ -341,6 +342,27 @@ while :; do sleep 0.05; done`
 			defer stop()
 			Expect(Sweep(uid)).To(ConsistOf(sp.PanePID))
 		}
+	})
+
+	It("H18: names what a session has started, by its age", func() {
+		f := started(bin)
+		t := f.spawn("a", "/bin/sh", "-c", "sleep 1000 & wait")
+		pane := f.session("a").Panes[0].PID
+		children := func(least, most time.Duration) func() ([]string, error) {
+			return func() (names []string, err error) {
+				all, err := Children(t.UID, least, most, pane)
+				for _, c := range all {
+					names = append(names, c.Name)
+					Expect(c.PID).NotTo(Equal(pane))
+				}
+				return names, err
+			}
+		}
+		Eventually(children(0, time.Hour)).Should(Equal([]string{"sleep"}))
+		Expect(children(time.Hour, 2*time.Hour)()).To(BeEmpty())
+		Eventually(children(0, ms)).Should(BeEmpty())
+		_, err := Children("*", 0, time.Hour)
+		Expect(err).To(HaveOccurred())
 	})
 
 	It("ends with its context, and refuses a UID that could match anything", func() {

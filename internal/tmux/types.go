@@ -153,6 +153,16 @@ type Spawned struct {
 	Epoch                       Epoch
 }
 
+// Child is a process of a session beside those that the server and the pane process
+// started.
+type Child struct {
+	PID int
+	// Name is the short name of its program, which it chooses itself.
+	Name string
+	// Age is how long it has run.
+	Age time.Duration
+}
+
 // Target addresses one pane that is ours, as it was seen in one epoch. Every
 // operation on it is refused inside the server when any of these no longer holds.
 type Target struct {

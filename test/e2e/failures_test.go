@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -272,7 +273,7 @@ var _ = Describe("a slow start", SpecPriority(1), func() {
 })
 
 var _ = Describe("a turn that a child holds up", func() {
-	It("H18: shows as busy, and since when; a stop ends the child too", func() {
+	It("H18: shows as busy, and since when; one child can be ended alone, and a stop ends the others too", func() {
 		h := env.NewDemoHost()
 		s := h.Standing("held-up")
 		h.Ready(s)
@@ -285,9 +286,14 @@ var _ = Describe("a turn that a child holds up", func() {
 		Expect(activity).To(HaveValue(HaveField("State", api.ActivityState("Busy"))))
 		Expect(activity.Since.Time).To(BeTemporally("~", said, 10*time.Second))
 		h.Ready(s)
+		one, others := h.Events("child")[0].PID, h.Events("child")[1:]
+		Expect(syscall.Kill(one, syscall.SIGKILL)).To(Succeed())
+		Eventually(gone(one)).Should(BeTrue())
+		Consistently(func() bool { return gone(others[0].PID)() || gone(others[1].PID)() }, time.Second).Should(BeFalse())
+		h.Ready(s)
 		want(s, api.SessionStateStopped)
 		h.Await(s, api.ConditionReady, "True/Stopped")
-		for _, child := range h.Events("child") {
+		for _, child := range others {
 			Eventually(gone(child.PID)).Should(BeTrue())
 		}
 	})
