@@ -87,13 +87,13 @@ type Launch struct {
 	// confirmed: the start was seen to have happened. Until then it is an intent.
 	// +optional
 	Confirmed bool `json:"confirmed,omitempty"`
-	// executable is 16 hexadecimal digits of a digest of path, size and time of the
-	// harness's executable: two that differ are two builds.
+	// executable is 16 hexadecimal digits of a digest of path, size and time
+	// of the harness's executable: two that differ are two builds.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	Executable string `json:"executable,omitempty"`
-	// updated: the conversation was held by another build of the harness before, so
-	// that tools which it was used to may be gone.
+	// updated: the conversation was held by another build of the harness
+	// before, so that tools which it was used to may be gone.
 	// +optional
 	Updated bool `json:"updated,omitempty"`
 }
