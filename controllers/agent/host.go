@@ -116,7 +116,7 @@ func (h *hostStatus) change(ctx context.Context, read func() (*api.SessionHost, 
 	before.Conditions = nil
 	after := before.DeepCopy()
 	change(after)
-	return host, apply.Status(ctx, h.client, apply.Agent, host, before, after)
+	return host, apply.Status(ctx, h.client, apply.Agent, host, before, after, client.ForceOwnership)
 }
 
 // registerAgain is how often a SessionHost that somebody deleted is made anew.

@@ -45,7 +45,7 @@ func agentPart(st *api.HostedSessionStatus) *api.HostedSessionStatus {
 func (s *store) SaveSession(ctx context.Context) error {
 	part := agentPart(s.obj.HostedStatus())
 	answer := s.obj.DeepCopyObject().(kinds.Session)
-	if err := apply.Status(ctx, s.client, apply.Agent, answer, s.saved, part); err != nil {
+	if err := apply.Status(ctx, s.client, apply.Agent, answer, s.saved, part, client.ForceOwnership); err != nil {
 		return err
 	}
 	s.saved = part

@@ -94,7 +94,7 @@ func (r *hostReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	c.ObservedGeneration, c.LastTransitionTime = host.Generation, metav1.NewTime(r.clock.Now())
 	meta.SetStatusCondition(&host.Status.Conditions, c)
 	after := hostStatus{Conditions: apply.Owned(host.Status.Conditions, api.ConditionHostReady)}
-	err := apply.Status(ctx, r.client, apply.Hub, host.DeepCopy(), before, after)
+	err := apply.Status(ctx, r.client, apply.Hub, host.DeepCopy(), before, after, client.ForceOwnership)
 	next := hostGrace - silence
 	if next <= 0 {
 		next = hostGrace

@@ -71,7 +71,7 @@ func (r *sessionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 		}
 	}
 	answer := obj.DeepCopyObject().(kinds.Session)
-	err := apply.Status(ctx, r.client, apply.Hub, answer, before, hubPart(obj))
+	err := apply.Status(ctx, r.client, apply.Hub, answer, before, hubPart(obj), client.ForceOwnership)
 	return ctrl.Result{RequeueAfter: wait}, client.IgnoreNotFound(err)
 }
 

@@ -297,6 +297,21 @@ var _ = Describe("the life of a session", func() {
 		Expect(h.Events("tool-ran")).To(BeEmpty())
 	})
 
+	It("goes on when a person has written its status, and puts that right", func() {
+		h := env.NewDemoHost()
+		s := h.Standing("edited")
+		h.Ready(s)
+		h.AwaitOutcome(h.Say(s, "before"), testenv.Submitted)
+		Eventually(func() string { return string(get(s).Status.Activity.State) }).Should(Equal("Idle"))
+		pid := h.HarnessPID(s)
+		env.Kubectl("patch", "-n", h.Namespace, "standing/"+s.Name, "--subresource=status", "--type=merge", "-p",
+			`{"status":{"activity":{"state":"Busy"},"conditions":null}}`)
+		h.AwaitOutcome(h.Say(s, "after"), testenv.Submitted)
+		Eventually(func() string { return string(get(s).Status.Activity.State) }).Should(Equal("Idle"))
+		h.Ready(s)
+		Expect(h.HarnessPID(s)).To(Equal(pid))
+	})
+
 	It("C171: does nothing while tmux does not answer, and goes on when it does", func() {
 		h := env.NewDemoHost()
 		s := h.Standing("frozen")

@@ -26,7 +26,9 @@ const (
 
 // Status writes the part of an object's status that one owner owns: status must hold
 // nothing else, and the whole of it, because a field that is left out is given up. A
-// status equal to before costs no request. obj becomes what the server answered.
+// status equal to before costs no request. obj becomes what the server answered. What
+// somebody else wrote into those fields keeps the owner out, unless client.ForceOwnership is
+// among the options: a person's edit of what is observed is no reason to stop observing.
 func Status(ctx context.Context, c client.Client, owner client.FieldOwner, obj client.Object, before, status any, opts ...client.SubResourcePatchOption) error {
 	was, err := json.Marshal(before)
 	if err != nil {
