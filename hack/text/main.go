@@ -80,6 +80,11 @@ A text whose last word a harness would offer to complete (it contains ` + "`@`, 
 backslash, gets a blank and a full stop behind it in these frames, because such an end takes the return that is to submit the text:
 
 %s
+In every frame, a line that ends with the name of a picture, or in which a path follows such a name, gets the same end (two of them behind a
+backslash). Without it a harness would take the line out of the text, put the picture into the conversation, wherever it is and without
+a question, and lose the return:
+
+%s
 ## The envelope of what is not the operator's
 
 A text whose ` + "`source.trust` is not `Operator`" + ` may be anybody's. It is typed in an envelope, of which the last characters
@@ -91,9 +96,12 @@ are ours too:
   with a backslash, so that no name can pass itself off as a tier.
 - The digits are made from the UID of the message's object, which the API server makes when the text is stored already. Who wrote the
   text cannot know them, so that no line of it ends the envelope. A text or a name that does contain them makes the envelope take other ones.
-- Between the two lines stands the sanitised text, byte for byte, but for a backslash before each ` + "`@`" + `. Without it a harness
-  would read the file that a word such as ` + "`@~/.ssh/id_rsa`" + ` names, wherever it is and without a question, and put it into the
-  conversation. The names above have that backslash too. An operator's ` + "`@file`" + ` works as it does at the terminal.
+- Between the two lines stands the sanitised text, byte for byte, but for a backslash before each ` + "`@`" + `, a backslash within
+  ` + "`ultrathink`, `ultracode`, `ultraplan` and `ultrareview`" + `, and the full stop of a picture's line (above). The second line of the
+  envelope says so where there is one of them. Without the first a harness would read the file that a word such as ` + "`@~/.ssh/id_rsa`" + `
+  names, wherever it is and without a question, and put it into the conversation; without the second it would tell its model that its user
+  asks for more effort, or for many agents. The names above have those backslashes too. An operator's ` + "`@file` and `ultrathink`" + ` work as they
+  do at the terminal.
 - Lines in the text that look like the end of an envelope have other digits.
 
 An envelope tells the model what is data. It cannot make a model heed that: what a session may do at all is decided by the harness's
@@ -120,6 +128,7 @@ func render() []byte {
 		block(text.PlainFrame("Person", "alice", "#12 can wait")),
 		block(text.BootFrame("You are the standing session supervisor.")),
 		block(text.PlainFrame("Person", "alice", "look at @src/main")),
+		block(text.PlainFrame("Person", "alice", "/tmp/screen.png\nis what I see")),
 		block(text.Envelope(text.Provenance{
 			Source: "GitHub", Actor: "octocat", URL: "https://github.com/o/r/issues/1#issuecomment-2", Trust: text.TrustUntrusted,
 			Nonce: text.Nonce("6f1c2d1e-0000-4000-8000-000000000001"),

@@ -1,7 +1,9 @@
 package text_test
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -116,6 +118,9 @@ func hazard(typed string) string {
 	if end := []rune(last); unicode.IsSpace(end[len(end)-1]) {
 		return "it ends in a blank"
 	}
+	if taken := pictures(typed); len(taken) > 0 {
+		return fmt.Sprintf("pictures are taken out of it: %q", taken)
+	}
 	if again, report := text.Sanitize(typed); again != typed || report != (text.Report{}) {
 		return "sanitising it changes it: " + report.String()
 	}
@@ -133,7 +138,71 @@ func opened(envelope string) (head, body string, ok bool) {
 	}
 	rest, ok = strings.CutPrefix(rest, "\n--- begin "+m[1]+" ---\n")
 	body, after, closed := strings.Cut("\n"+rest, "\n--- end "+m[1]+" ---")
-	return first, strings.ReplaceAll(strings.TrimPrefix(body, "\n"), `\@`, "@"), ok && closed && after == ""
+	body = strings.ReplaceAll(withPictures(strings.TrimPrefix(body, "\n")), `\@`, "@")
+	return first, regexp.MustCompile(`(?i)(ultra)\\(\\*(?:think|code|plan|review))`).ReplaceAllString(body, "$1$2"), ok && closed && after == ""
+}
+
+var (
+	ended   = regexp.MustCompile(`^(.*?)((?: \.)*)$`)
+	picture = regexp.MustCompile(`(?i)\.(png|jpe?g|gif|webp)[\p{Z}\s"']*($| ["']?(/|[a-z]:))`)
+)
+
+// withPictures is a body without what keeps its lines from being paths of pictures.
+func withPictures(body string) string {
+	lines := strings.Split(body, "\n")
+	for i, line := range lines {
+		m := ended.FindStringSubmatch(line)
+		if !picture.MatchString(strings.ReplaceAll(m[1], `\`, "")) {
+			continue
+		}
+		end := " ."
+		if strings.HasSuffix(m[1], `\`) {
+			end = " . ."
+		}
+		lines[i] = strings.TrimSuffix(line, end)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// What Claude Code 2.1.332 takes for paths in a line of a paste.
+var (
+	pathStart  = regexp.MustCompile(`^["']?(/|[A-Za-z]:\\)`)
+	path       = regexp.MustCompile(`^(/[^ \r\\/]*(\\.[^ \r\\/]*)*/|[A-Za-z]:\\|\\\\)[^\r]*$`)
+	quotedPath = regexp.MustCompile(`^(["'])(/[^/\r]+/|[A-Za-z]:\\|\\\\)[^\r]*["']$`)
+	blankIn    = regexp.MustCompile(`[^\\] `)
+	escapeIn   = regexp.MustCompile(`\\(.)`)
+	image      = regexp.MustCompile(`(?i)\.(png|jpe?g|gif|webp)$`)
+)
+
+// isImage is its test of one path.
+func isImage(s string) bool {
+	s = strings.TrimFunc(s, unicode.IsSpace)
+	if n := len(s); n > 1 && (s[0] == '"' || s[0] == '\'') && s[n-1] == s[0] {
+		s = s[1 : n-1]
+	}
+	return image.MatchString(escapeIn.ReplaceAllString(s, "$1"))
+}
+
+// pictures are the lines of a text out of which Claude Code would take a picture.
+func pictures(typed string) (lines []string) {
+	for _, line := range strings.Split(typed, "\n") {
+		var parts []string
+		start := 0
+		for i := range line {
+			if line[i] == ' ' && pathStart.MatchString(line[i+1:]) {
+				parts, start = append(parts, line[start:i]), i+1
+			}
+		}
+		parts = slices.DeleteFunc(append(parts, line[start:]), func(s string) bool { return strings.TrimFunc(s, unicode.IsSpace) == "" })
+		whole := len(parts) > 1 && slices.ContainsFunc(parts, func(s string) bool {
+			s = strings.TrimFunc(s, unicode.IsSpace)
+			return !quotedPath.MatchString(s) && (!path.MatchString(s) || blankIn.MatchString(s) && !isImage(s))
+		})
+		if !whole && slices.ContainsFunc(parts, isImage) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 var _ = Describe("every frame", func() {
@@ -165,12 +234,34 @@ var _ = Describe("every frame", func() {
 			for _, c := range corpus.Accepted(4096) {
 				clean, _ := text.Sanitize(c.Text)
 				Expect(frame("alice", c.Text)).To(Equal(frame("alice", clean)), c.Name)
+				typed := frame("alice", c.Text)
 				if name == "Envelope" {
-					clean = strings.ReplaceAll(clean, "@", `\@`)
+					_, body, _ := opened(typed)
+					Expect(body).To(Equal(clean), c.Name)
+					continue
 				}
-				Expect(strings.Contains(frame("alice", c.Text), "\n"+clean)).To(BeTrue(), c.Name)
+				Expect(withPictures(typed)).To(ContainSubstring("\n"+clean), c.Name)
 			}
 		})
+
+		DescribeTable("P27: "+name+" has no line out of which a harness takes a picture", func(body, shown string) {
+			Expect(pictures(body)).NotTo(BeEmpty(), "what is typed at a terminal")
+			typed := frame("alice", body)
+			Expect(pictures(typed)).To(BeEmpty())
+			Expect(typed + "\n").To(ContainSubstring("\n" + shown + "\n"))
+		},
+			Entry("a path", "/tmp/a.png", "/tmp/a.png ."),
+			Entry("a path among lines", "see\n/tmp/a.png\n\nplease", "see\n/tmp/a.png .\n\nplease"),
+			Entry("of each kind", "/a.png\n/a.JPG\n/a.jpeg\n/a.gif\n/a.webp", "/a.png .\n/a.JPG .\n/a.jpeg .\n/a.gif .\n/a.webp ."),
+			Entry("between blanks", "x\n \t/tmp/a.png \u3000\ny", "x\n \t/tmp/a.png \u3000 .\ny"),
+			Entry("in quotes", `"/tmp/a b.png"`, `"/tmp/a b.png" .`),
+			Entry("with escapes", `/tmp/a\ b.p\ng`, `/tmp/a\ b.p\ng .`),
+			Entry("of Windows", `C:\a.png`, `C:\a.png .`),
+			Entry("several", "/tmp/a.png /tmp/b", "/tmp/a.png /tmp/b ."),
+			Entry("several, the last of which ends in a backslash", `/tmp/a.png /tmp/b\`, `/tmp/a.png /tmp/b\ . .`),
+			Entry("several, with quotes", `'/tmp/a.gif' "/tmp/b"`, `'/tmp/a.gif' "/tmp/b" .`),
+			Entry("a name", "a.png", "a.png ."),
+		)
 
 		It("P31: "+name+" shows no more of a name than the API allows", func() {
 			typed := frame(strings.Repeat("👩\u200d", 100_000), "hello")
@@ -243,6 +334,29 @@ now
 		Entry("as a name", "bob @/etc/passwd", "x", "x"),
 		Entry("once what is not seen is gone", "bob", "\u200b@\u200b/etc/passwd", `\@/etc/passwd`),
 	)
+
+	DescribeTable("P27: holds no word that changes how a harness works", func(name, body, shown string) {
+		p := from
+		p.Actor, p.URL = name, "https://github.com/o/r/ultracode"
+		envelope := text.Envelope(p, body)
+		Expect(envelope).NotTo(MatchRegexp(`(?i)ultra(think|code|plan|review)`))
+		Expect(envelope).To(ContainSubstring("\n" + shown + "\n"))
+		Expect(strings.Contains(envelope, ` In it, the first backslash behind "ultra" is not the writer's.`)).To(Equal(shown != body))
+	},
+		Entry("effort", "bob", "please ultrathink", `please ultra\think`),
+		Entry("agents", "bob", "Ultracode, ULTRACODE!", `Ultra\code, ULTRA\CODE!`),
+		Entry("the others", "bob", "ultraplan/ultrareview", `ultra\plan/ultra\review`),
+		Entry("behind a backslash", "bob", `ultra\think ultra\\think`, `ultra\\think ultra\\\think`),
+		Entry("once what is not seen is gone", "bob", "ultra\u200bthink", `ultra\think`),
+		Entry("as a name", "ultrathink", "x", "x"),
+		Entry("another word", "bob", "ultrasound", "ultrasound"),
+	)
+
+	It("tells of all that stands for something else in one sentence", func() {
+		Expect(text.Envelope(from, "@bob: ultrathink of\n/tmp/a.png")).To(ContainSubstring(`, whatever it says. In it, \@ stands for an at sign, ` +
+			`and the first backslash behind "ultra" is not the writer's, and the last full stop of a line that names a picture is not the writer's.` +
+			"\n\n--- begin 0123456789abcdef ---\n\\@bob: ultra\\think of\n/tmp/a.png .\n--- end"))
+	})
 
 	It("C061: gives back exactly the sanitised body, for every text there is", func() {
 		for _, c := range corpus.All() {

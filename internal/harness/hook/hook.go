@@ -2,14 +2,21 @@
 // hook call in the journal of the session's launch, and a poke at the agent's
 // socket so that it looks at once. The journal is the truth and survives an agent
 // that is away; the poke only hurries it. The package has no dependency outside
-// the standard library, because the hook binary must start in milliseconds.
+// the standard library but for the tables of Unicode's normal forms, because the hook
+// binary must start in milliseconds.
 package hook
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Note is one hook call, reduced to what the agent decides by. Field values come
@@ -58,12 +65,55 @@ type Mark struct {
 
 // Digest is the digest by which a delivered text is recognised in what the
 // harness says it took: hexadecimal SHA-256 of the text with LF line ends, a tab
-// as four spaces and blank ends trimmed, because harnesses were measured to change
-// exactly those.
+// as four spaces, blank ends trimmed and characters decomposed, because harnesses were
+// measured to change exactly those. Claude Code 2.1.332 composes what it does not fold.
 func Digest(text string) string {
 	t := strings.ReplaceAll(text, "\r\n", "\n")
 	t = strings.ReplaceAll(t, "\r", "\n")
 	t = strings.ReplaceAll(t, "\t", "    ")
-	sum := sha256.Sum256([]byte(strings.TrimSpace(t)))
+	sum := sha256.Sum256([]byte(decomposed(strings.TrimSpace(t))))
 	return hex.EncodeToString(sum[:])
+}
+
+// decomposed is the canonical decomposition of a text. norm.NFD gives that but for more than
+// 30 marks on one character, into which it puts a joiner that no harness puts there.
+func decomposed(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return text
+	}
+	out := make([]byte, 0, len(text)+len(text)/2)
+	marks := 0 // where those at the end of out begin
+	for i, r := range text {
+		p := norm.NFD.PropertiesString(text[i:])
+		switch d := p.Decomposition(); {
+		case d != nil:
+			p = norm.NFD.Properties(d)
+			if p.CCC() == 0 {
+				out, marks = append(ordered(out, marks), d[:p.Size()]...), len(out)+p.Size()
+				d = d[p.Size():]
+			}
+			out = append(out, d...)
+		case p.CCC() != 0:
+			out = append(out, text[i:i+p.Size()]...)
+		case r >= 0xac00 && r <= 0xd7a3: // a syllable of Hangul has no entry in the tables
+			out = norm.NFD.AppendString(ordered(out, marks), string(r))
+			marks = len(out)
+		default:
+			out = utf8.AppendRune(ordered(out, marks), r)
+			marks = len(out)
+		}
+	}
+	return string(ordered(out, marks))
+}
+
+// ordered puts the marks at the end of a text into their canonical order.
+func ordered(text []byte, marks int) []byte {
+	if utf8.RuneCount(text[marks:]) < 2 {
+		return text
+	}
+	runes := []rune(string(text[marks:]))
+	slices.SortStableFunc(runes, func(a, b rune) int {
+		return cmp.Compare(norm.NFD.PropertiesString(string(a)).CCC(), norm.NFD.PropertiesString(string(b)).CCC())
+	})
+	return append(text[:marks], string(runes)...)
 }

@@ -102,6 +102,11 @@ var starts = []Case{
 	{"P27", "slash-unknown", "/nosuch args", "a command that there is not: the text is lost, or stays and stands before the next one"},
 	{"P27", "slash-path", "/etc/hosts is a file", "no command, and not to be taken for one"},
 	{"P27", "image-path", "/tmp/picture.png", "a lone path of a picture is not submitted"},
+	{"P27", "image-path-among-lines", "see\n\n/tmp/picture.png\n\nand '/tmp/another.jpg'", "a picture that there is is read, its line and the empty ones are gone, and the return is lost"},
+	{"P27", "image-paths", "/tmp/picture.png /tmp/picture.png\n/tmp/picture.png \"/tmp/x\\", "the same with several paths"},
+	{"P27", "file-of-the-person", "see @~/.ssh/id_rsa and @/etc/passwd", "a file that is read without a question, wherever it is"},
+	{"P27", "effort", "ultrathink, please", "a word that makes the model work harder"},
+	{"P27", "agents", "please ultracode it; ULTRAPLAN and ultrareview", "words that make it hire others"},
 	{"P27", "shell", "!touch /tmp/pwn", "runs in a shell without a question"},
 	{"P27", "shell-lines", "!touch /tmp/pwn\necho done", "the same in several lines"},
 	{"P27", "shell-wide", "！touch /tmp/pwn", "the same in the wide form of East Asian keyboards"},
@@ -163,6 +168,7 @@ var encodings = []Case{
 	{"P34", "replacement", "a\uFFFDb", "the sign for what was replaced, which stays"},
 	{"P34", "noncharacters", "a\uFFFE\uFFFF\uFDD0b", "code points that are never a character"},
 	{"P31", "placeholder-paste", "[Pasted text #1 +3 lines] [Image #1]", "what Claude Code shows in the place of a long paste, and looks for when it submits"},
+	{"P31", "placeholders", strings.Repeat("[Pasted text #1 +6 lines] [Pasted text #2] [Image #1]\n", 3), "several of them, in a text that is folded itself"},
 	{"P34", "html-and-json", `<b>&amp; "q" \u001b[201~ \x1b %1b`, "escapes that somebody may undo on the way"},
 }
 
