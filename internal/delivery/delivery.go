@@ -53,6 +53,9 @@ type Request struct {
 	// No carriage return is typed into an empty box: it would take a suggestion of the
 	// harness.
 	Empty func() bool
+	// Led looks whether the text in the input box is the end of something that a person had
+	// begun to type; nil is not known. No carriage return is typed then: it would submit that.
+	Led func() bool
 	// Open names what else is open at the terminal and would take a carriage return, where
 	// the harness's own evidence does not tell of it; "" is nothing. nil is not known.
 	Open func() string
@@ -165,11 +168,20 @@ func (r Request) enter(ctx context.Context, term Terminal, now time.Time, step *
 	if r.unseen(now, step) {
 		return false, nil
 	}
+	if r.Led != nil && r.Session.Submitted != r.ID && r.Led() {
+		step.Phase, step.After = Held, ledAgain
+		step.Detail = "the text is pasted and not submitted: a person had begun to type when it came, and it stands behind that: " +
+			"attach and delete what stands before it, or clear all and say it again"
+		return false, nil
+	}
 	return r.submit(ctx, term, now, step)
 }
 
 // openAgain is how soon it is looked whether a dialog is still open that no hook tells of.
 const openAgain = 2 * time.Second
+
+// ledAgain is how soon it is looked again whether something stands before the text.
+const ledAgain = time.Second
 
 // emptyAgain is how soon an empty input box is looked at again at the earliest.
 const emptyAgain = 100 * time.Millisecond

@@ -167,6 +167,11 @@ func (s *sending) advance() delivery.Step {
 		State: s.look(), Traits: s.traits, WhileBusy: true, Progress: s.step.Progress,
 		Stands: func() bool { return s.box() == harness.DraftTyped },
 		Empty:  func() bool { return s.box() == harness.DraftEmpty },
+		Led: func() bool {
+			screen, err := s.server.Screen(context.Background(), s.target)
+			Expect(err).NotTo(HaveOccurred())
+			return harness.Led(s.adapter.(harness.Drafter), harness.Screen(screen), s.text)
+		},
 	}, time.Now())
 	if errors.Is(err, tmux.ErrUnknown) {
 		return s.step // as the agent: later

@@ -69,6 +69,31 @@ var _ = Describe("a text for a live harness", func() {
 		Expect(l).To(submitted("late echo"))
 	})
 
+	DescribeTable("P14, P40: that came while a person had begun to type, unseen, does not submit that", func(draft, shown string) {
+		l := host("redraw=3000")
+		l.person("send-keys", "-t", l.target.PaneID, "-l", draft)
+		m := l.say("Message: all of it")
+		Eventually(func(g Gomega) {
+			g.Expect(m.phase()).To(Equal(delivery.Held))
+			g.Expect(l.screen()).To(ContainSubstring(shown + "Message: all of it"))
+		}, patience).Should(Succeed())
+		Expect(m.step.Detail).To(And(ContainSubstring("pasted and not submitted: a person had begun to type"), ContainSubstring("delete what stands before it")))
+		Consistently(m.phase, time.Second, 50*time.Millisecond).Should(Equal(delivery.Held))
+		for _, taken := range []string{"submit", "shell"} {
+			Expect(l.log.Events(taken)).To(BeEmpty(), taken)
+		}
+		By("and is submitted when the person has deleted it")
+		l.person("send-keys", "-t", l.target.PaneID, "C-u")
+		l.person("send-keys", "-t", l.target.PaneID, "BSpace") // out of the mode for the shell
+		l.person("send-keys", "-t", l.target.PaneID, "-l", "Message: all of it")
+		Expect(m.ends().Phase).To(Equal(delivery.Submitted))
+		Expect(l.log.Events("shell")).To(BeEmpty())
+	},
+		Entry("a draft", "half a thought, ", "❯ half a thought, "),
+		Entry("a letter", "M", "❯ M"),
+		Entry("a command of the shell", "!touch /tmp/pwn", "❯ !touch /tmp/pwn"),
+	)
+
 	It("P14: that was lost is not followed by a return, which would accept a suggestion", func() {
 		l := host("ghost=delete everything", "swallow-paste=1")
 		l.traits.ReadyWithin = 2 * time.Second

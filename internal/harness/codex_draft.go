@@ -5,7 +5,7 @@ package harness
 // shell mode with !, its other rows are indented, and the cursor is in it. The hint of an
 // empty box is dim. The › of a dialog is drawn inverted, that of the transcript dim.
 func (codex) Draft(s Screen) Draft {
-	const indent = 2
+	const indent = codexIndent
 	rows := screenRows(s.Text)
 	y := promptOver(rows, s.CursorY, indent)
 	if y < 0 {
@@ -33,4 +33,17 @@ func (codex) Draft(s Screen) Draft {
 		return DraftUnknown
 	}
 	return DraftTyped // blanks or empty lines
+}
+
+// codexIndent is the width of the prompt, and the indentation of the box's other rows.
+const codexIndent = 2
+
+// Head is that of the box that Draft reads.
+func (codex) Head(s Screen) string {
+	rows := screenRows(s.Text)
+	y := promptOver(rows, s.CursorY, codexIndent)
+	if y < 0 || !rows[y].at(0).bold {
+		return ""
+	}
+	return head(rows[y], '›', 0, codexIndent)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -48,6 +49,20 @@ var _ = Describe("the input box", func() {
 				Expect(drafter(name).Draft(r.Screen)).To(Equal(r.draft))
 			})
 		}
+
+		It("P14, P40: "+version+" tells whether a text that was pasted stands behind something that a person has typed", func() {
+			const text = "Message (Person):\n\nhello"
+			d, led := drafter(name), 0
+			for _, r := range recordings(version) {
+				unseen := r.draft != harness.DraftTyped || slices.Contains([]string{"draft-pasted-chip", "draft-tall", "draft-blanks-only", "draft-newlines-only"}, r.name[strings.Index(r.name, " ")+1:])
+				Expect(harness.Led(d, r.Screen, text)).To(Equal(!unseen), r.name)
+				if !unseen {
+					led++
+					Expect(harness.Led(d, r.Screen, d.Head(r.Screen)+"\nand more")).To(BeFalse(), r.name)
+				}
+			}
+			Expect(led).To(BeNumerically(">", 10))
+		})
 
 		It(version+" is not recognised on a screen of something else", func() {
 			for _, s := range []harness.Screen{

@@ -9,7 +9,7 @@ const geminiHint = " Type your message or @path/to/file"
 // its other rows are indented by three columns, and the cursor, a block that it draws, is
 // in it. A dialog leaves the cursor below everything.
 func (gemini) Draft(s Screen) Draft {
-	const indent = 3
+	const indent = geminiIndent
 	rows := screenRows(s.Text)
 	y := promptOver(rows, s.CursorY, indent)
 	if y < 0 || s.CursorX < indent {
@@ -35,4 +35,20 @@ func (gemini) Draft(s Screen) Draft {
 		return DraftEmpty
 	}
 	return DraftUnknown
+}
+
+// geminiIndent is the width of the prompt, and the indentation of the box's other rows.
+const geminiIndent = 3
+
+// Head is that of the box that Draft reads.
+func (gemini) Head(s Screen) string {
+	rows := screenRows(s.Text)
+	y := promptOver(rows, s.CursorY, geminiIndent)
+	if y < 0 {
+		return ""
+	}
+	if found := head(rows[y], '>', 1, geminiIndent); found != "" {
+		return found
+	}
+	return head(rows[y], '*', 1, geminiIndent)
 }

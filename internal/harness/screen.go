@@ -35,6 +35,23 @@ const (
 type Drafter interface {
 	// Draft reads the input box.
 	Draft(Screen) Draft
+	// Head is the first row of what stands in the input box, with a ! before it where it
+	// would run in a shell; "" where the box is empty, out of sight or not recognised.
+	Head(Screen) string
+}
+
+// Led reports that what stands in the input box does not begin with text, which was pasted:
+// a person had begun to type, and the paste is the end of a draft. A folded paste is shown
+// by its mark. The beginning of a text is enough: our frames have no two that differ later
+// alone, and characters further on may be drawn in another way.
+func Led(d Drafter, s Screen, text string) bool {
+	const enough, folded = 8, "[Pasted "
+	head := d.Head(s)
+	if head == "" || d.Draft(s) != DraftTyped || strings.HasPrefix(head, folded) {
+		return false
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	return !strings.HasPrefix(head, line[:min(enough, len(line))])
 }
 
 // cell is one character on a screen.
@@ -174,6 +191,18 @@ func promptOver(rows []screenRow, y, columns int) int {
 		}
 	}
 	return -1
+}
+
+// head is what stands behind the prompt, which is in column x and so wide with what is
+// before it.
+func head(row screenRow, prompt rune, x, width int) string {
+	switch row.at(x).r {
+	case prompt:
+		return row.from(width).String()
+	case '!':
+		return "!" + row.from(width).String()
+	}
+	return ""
 }
 
 // written tells what stands in rows from a column on: something that is not dim, which was

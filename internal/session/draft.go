@@ -80,20 +80,10 @@ func (t *turn) draft(ctx context.Context) harness.Draft {
 // inputBox reads the screen: what is in the input box, and what else is open that takes a text,
 // "" for nothing that is known. What cannot be seen is unknown, and nothing.
 func (t *turn) inputBox(ctx context.Context) (draft harness.Draft, open string) {
-	a, err := harness.Get(t.status.Harness)
-	if err != nil {
+	a, drafter, screen := t.screen(ctx)
+	if drafter == nil {
 		return harness.DraftUnknown, ""
 	}
-	drafter, ok := a.(harness.Drafter)
-	if !ok {
-		return harness.DraftUnknown, ""
-	}
-	seen, err := t.Terminal.Screen(ctx, t.target())
-	if err != nil {
-		t.Log.V(1).Info("the input box could not be looked at", "reason", err.Error())
-		return harness.DraftUnknown, ""
-	}
-	screen := harness.Screen(seen)
 	dialog, found, err := harness.DialogOn(a, filepath.Join(t.Dir, "dialogs", a.Name()+".json"), screen)
 	if err != nil {
 		t.Log.Info("a list of dialogs is wrong", "reason", err.Error())
@@ -102,6 +92,32 @@ func (t *turn) inputBox(ctx context.Context) (draft harness.Draft, open string) 
 		open = dialog.Name + " is open at the terminal, which would take the text: " + dialog.Leave
 	}
 	return drafter.Draft(screen), open
+}
+
+// screen is what the terminal shows, with whom to ask about it; without a Drafter it could
+// not be seen.
+func (t *turn) screen(ctx context.Context) (harness.Adapter, harness.Drafter, harness.Screen) {
+	a, err := harness.Get(t.status.Harness)
+	if err != nil {
+		return nil, nil, harness.Screen{}
+	}
+	drafter, ok := a.(harness.Drafter)
+	if !ok {
+		return a, nil, harness.Screen{}
+	}
+	seen, err := t.Terminal.Screen(ctx, t.target())
+	if err != nil {
+		t.Log.V(1).Info("the input box could not be looked at", "reason", err.Error())
+		return a, nil, harness.Screen{}
+	}
+	return a, drafter, harness.Screen(seen)
+}
+
+// led reports that what stands in the input box begins with something else than the text
+// that was pasted.
+func (t *turn) led(ctx context.Context, text string) bool {
+	_, drafter, screen := t.screen(ctx)
+	return drafter != nil && harness.Led(drafter, screen, text)
 }
 
 // keptOut says why a text must not be typed into the input box now, "" when nothing is in

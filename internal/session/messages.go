@@ -147,6 +147,17 @@ func (t *turn) hold(ctx context.Context, m *api.SessionMessage, why string) erro
 	return t.saveMessage(ctx, m)
 }
 
+// stands says on a message that was pasted why it is not submitted.
+func (t *turn) stands(ctx context.Context, m *api.SessionMessage, why string) error {
+	c := meta.FindStatusCondition(m.Status.Conditions, api.ConditionDelivered)
+	if m.Status.Reason == api.ReasonPasted && c != nil && c.Message == why {
+		return nil
+	}
+	m.Status.Outcome, m.Status.Reason = api.OutcomeQueued, api.ReasonPasted
+	t.setMessage(m, api.ConditionDelivered, metav1.ConditionTrue, api.ReasonPasted, why)
+	return t.saveMessage(ctx, m)
+}
+
 // evidenceSoon is how long a pasted text may wait for evidence before its status says
 // that it was pasted.
 const evidenceSoon = 2 * time.Second
@@ -225,6 +236,7 @@ func (t *turn) request(ctx context.Context, m *api.SessionMessage, body, digest 
 			draft, _ := box()
 			return draft == harness.DraftEmpty
 		},
+		Led: func() bool { return t.led(ctx, body) },
 		Open: func() string {
 			draft, open := box()
 			if draft != harness.DraftUnknown {
@@ -423,20 +435,28 @@ func (t *turn) begin(ctx context.Context, m *api.SessionMessage) (gone bool, err
 func (t *turn) notePasted(m *api.SessionMessage, digest string, at time.Time) {
 	m.Status.TextDigest, m.Status.ConversationID = digest, t.status.ConversationID
 	m.Status.DeliveredTime = new(metav1.NewMicroTime(at))
+	t.setMessage(m, api.ConditionDelivered, metav1.ConditionTrue, api.ReasonPasted, t.pasted(m))
+	if last := t.status.LastMessageAt; last == nil || at.Sub(last.Time) >= time.Minute {
+		t.status.LastMessageAt = new(metav1.NewTime(at.Truncate(time.Minute)))
+	}
+}
+
+// pasted is what there is to say of a message that was.
+func (t *turn) pasted(m *api.SessionMessage) string {
 	what := "the text was pasted into pane " + t.status.PaneID
 	if _, report := text.Sanitize(m.Spec.Text); report != (text.Report{}) {
 		what += "; " + report.String()
 	}
-	t.setMessage(m, api.ConditionDelivered, metav1.ConditionTrue, api.ReasonPasted, what)
-	if last := t.status.LastMessageAt; last == nil || at.Sub(last.Time) >= time.Minute {
-		t.status.LastMessageAt = new(metav1.NewTime(at.Truncate(time.Minute)))
-	}
+	return what
 }
 
 // conclude writes what a step of a delivery came to.
 func (t *turn) conclude(ctx context.Context, m *api.SessionMessage, step delivery.Step) (bool, time.Duration, error) {
 	switch step.Phase {
 	case delivery.Held:
+		if t.attempted(m) {
+			return false, step.After, t.stands(ctx, m, step.Detail)
+		}
 		return false, step.After, t.hold(ctx, m, step.Detail)
 	case delivery.Submitted:
 		return true, 0, t.submitted(ctx, m, step.Evidence)
@@ -470,6 +490,7 @@ func (t *turn) submitted(ctx context.Context, m *api.SessionMessage, at time.Tim
 		_, digest := t.typed(m)
 		t.notePasted(m, digest, pasted)
 	}
+	t.setMessage(m, api.ConditionDelivered, metav1.ConditionTrue, api.ReasonPasted, t.pasted(m)) // whatever kept it from being submitted
 	m.Status.Evidence = &api.MessageEvidence{Type: "UserPromptSubmit", Time: metav1.NewMicroTime(at)}
 	return t.finish(ctx, m, api.OutcomeSubmitted, api.ReasonPromptTaken, "the harness reported that it took the prompt")
 }

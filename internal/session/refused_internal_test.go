@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 
@@ -123,6 +124,32 @@ var _ = Describe("a session whose harness is at its prompt", func() {
 			Expect(kept(news)).To(HavePrefix("the news is open at the terminal"))
 			Expect(os.WriteFile(list, []byte(`{`), 0o600)).To(Succeed())
 			Expect(kept(news)).To(BeEmpty())
+		})
+
+		It("P14, P40: does not submit what a person had begun when the text came, says so, and no longer when it is submitted", func() {
+			ctx, body := context.Background(), "Message (Person):\n\nhello"
+			m := &api.SessionMessage{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "m"}, Spec: api.SessionMessageSpec{Text: "hello"}}
+			for text, led := range map[string]bool{
+				"❯ half a Message (Person):\n\n  hello": true, "! touch pwnMessage (Person):\n\n  hello": true, "❯ Mess": true,
+				"❯ Message (Person):\n\n  hello": false, "❯ [Pasted text #1 +6 lines]": false, "❯ \x1b[2mTry this": false, "  no box": false,
+			} {
+				term.screen = tmux.Screen{Text: "───\n" + text + "\n───\n  auto mode on", CursorX: 2, CursorY: 1}
+				Expect(t.request(ctx, m, body, "").Led()).To(Equal(led), text)
+			}
+
+			why := func() string { return meta.FindStatusCondition(m.Status.Conditions, api.ConditionDelivered).Message }
+			t.sight.Session.Pasted, t.mem.attempt.Message, t.mem.inflight = "m", "m", "m"
+			t.status.Launch = &api.Launch{}
+			done, after, err := t.conclude(ctx, m, delivery.Step{Phase: delivery.Held, Detail: "it stands behind a draft", After: time.Second})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(done).To(BeFalse())
+			Expect(after).To(Equal(time.Second))
+			Expect(string(m.Status.Outcome) + "/" + m.Status.Reason).To(Equal("Queued/Pasted"))
+			Expect(why()).To(Equal("it stands behind a draft"))
+			done, _, err = t.conclude(ctx, m, delivery.Step{Phase: delivery.Submitted, Evidence: noon})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(done).To(BeTrue())
+			Expect(why()).To(HavePrefix("the text was pasted into pane"))
 		})
 	})
 })
