@@ -55,7 +55,7 @@ prompts: {spawn: {from: BuiltIn}, event: {from: BuiltIn}}
 interaction: WorkItem
 permissions: Ask
 announce: true
-messages: {maxPending: 100, deliverWhileBusy: true}
+messages: {maxPending: 100, alertAfterSeconds: 600, deliverWhileBusy: true}
 `,
 	"SessionHost": `
 scheduling: Enabled
@@ -106,7 +106,7 @@ interaction: CLI
 prompts: {spawn: {from: None}, event: {from: None}}
 permissions: Deny
 announce: false
-messages: {maxPending: 1, deliverWhileBusy: false}
+messages: {maxPending: 1, alertAfterSeconds: 0, deliverWhileBusy: false}
 `,
 	"SessionHost": `
 scheduling: Cordoned

@@ -92,6 +92,7 @@ var _ = Describe("a SessionClass", func() {
 		no("an unknown interaction", `spec: {interaction: Mail}`, `supported values: "WorkItem", "CLI"`),
 		no("unknown permissions", `spec: {permissions: Bypass}`, `supported values: "Ask", "Deny", "Allow"`),
 		no("a queue without room", `spec: {messages: {maxPending: 0}}`, "spec.messages.maxPending", "greater than or equal to 1"),
+		no("an alert before it waits", `spec: {messages: {alertAfterSeconds: -1}}`, "spec.messages.alertAfterSeconds", "greater than or equal to 0"),
 		no("a queue without end", `spec: {messages: {maxPending: 10001}}`, "spec.messages.maxPending", "less than or equal to 10000"),
 	)
 })

@@ -388,6 +388,14 @@ type MessagePolicy struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2592000
 	ExpiresAfterSeconds *int32 `json:"expiresAfterSeconds,omitempty"`
+	// alertAfterSeconds is for how long the message whose turn it is may wait, for
+	// a dialog say, until the event dispatch.delayed tells of it. Default 600.
+	// Zero: for ever.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2592000
+	// +kubebuilder:default=600
+	AlertAfterSeconds *int32 `json:"alertAfterSeconds,omitempty"`
 	// deliverWhileBusy types messages while the harness is in a turn; it queues
 	// them itself. False waits until it is idle.
 	// +optional

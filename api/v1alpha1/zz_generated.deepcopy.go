@@ -267,6 +267,11 @@ func (in *MessagePolicy) DeepCopyInto(out *MessagePolicy) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.AlertAfterSeconds != nil {
+		in, out := &in.AlertAfterSeconds, &out.AlertAfterSeconds
+		*out = new(int32)
+		**out = **in
+	}
 	if in.DeliverWhileBusy != nil {
 		in, out := &in.DeliverWhileBusy, &out.DeliverWhileBusy
 		*out = new(bool)

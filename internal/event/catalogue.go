@@ -103,6 +103,10 @@ var (
 		Name: "dispatch.succeeded", Action: "Deliver", Quiet: true, Fields: []string{"message", "source", "actor", "sequence", "via", "evidence", "queued_seconds", "taken_seconds"},
 		Help: "A message, or the first prompt of any session, was typed, and the harness took it, as far as it can tell. It was in the queue for `queued_seconds` and then not taken for `taken_seconds`.",
 	})
+	DispatchDelayed = declare(Event{
+		Name: "dispatch.delayed", Action: "Deliver", Warning: true, Fields: []string{"message", "source", "actor", "reason", "waiting", "queued_seconds"},
+		Help: "A message has waited for longer than `messages.alertAfterSeconds` of its class, and with it the others of its session, `waiting` in all. It is told once of a message, once more after the agent was started anew, and not while delivery is paused.",
+	})
 	DispatchFailed = declare(Event{
 		Name: "dispatch.failed", Action: "Deliver", Warning: true, Fields: []string{"message", "source", "actor", "reason", "error", "will_retry"},
 		Help: "A message could not be typed, or it cannot be told whether the harness took it.",

@@ -203,7 +203,7 @@ func (e *Engine) Reconcile(ctx context.Context, s *Subject) (time.Duration, erro
 	}
 	t.notify(ctx)
 	later, err := t.waiting(ctx)
-	return Soonest(wait, later), err
+	return Soonest(Soonest(wait, later), t.delayed()), err
 }
 
 // steps looks, decides and acts until nothing is left to do now.

@@ -47,6 +47,8 @@ type memory struct {
 	policy api.DeliveryPolicy
 	// failing is the message of which it was told that its delivery is tried again.
 	failing types.UID
+	// delayed is the message of which it was told that it waits.
+	delayed types.UID
 	// cutOff counts the resumes in a row that ended before they were proved.
 	cutOff int
 	// unknownSince is when tmux first did not answer.

@@ -215,8 +215,9 @@ var _ = Describe("the life of a message", func() {
 		Expect(h.Events("command")).To(BeEmpty())
 	})
 
-	It("P51: holds a message while a dialog of the harness is open, and never answers it", func() {
+	It("P51: holds a message while a dialog of the harness is open, never answers it, and tells when that takes long", func() {
 		h := env.NewDemoHost()
+		h.UpdateClass(h.Class, func(c *api.SessionClass) { c.Spec.Messages.AlertAfterSeconds = new(int32(2)) })
 		s := h.WorkItem(4, func(s *api.WorkItemSession) { s.Spec.Prompt = "fake: permission-dialog\nDo it." })
 		Eventually(h.Events).WithArguments("dialog").ShouldNot(BeEmpty())
 		h.Await(s, api.ConditionAcceptingInput, "False/AwaitingInput")
@@ -224,6 +225,10 @@ var _ = Describe("the life of a message", func() {
 		h.AwaitOutcome(m, "Held/Held")
 		Consistently(h.Events, time.Second).WithArguments("dialog-answered").Should(BeEmpty())
 		Expect(h.Submits("not into the dialog")).To(BeEmpty())
+		Eventually(func() int { return h.Reported(s, "DispatchDelayed") + h.Reported(m, "DispatchDelayed") }).Should(Equal(1))
+		h.Keys(get(s).Status.TmuxTarget, "Enter")
+		h.AwaitOutcome(m, testenv.Submitted)
+		Expect(h.Reported(s, "DispatchDelayed") + h.Reported(m, "DispatchDelayed")).To(Equal(1))
 	})
 
 	It("holds under policy Hold, delivers when it is lifted, and drops under policy Drop", func() {

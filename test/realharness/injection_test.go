@@ -183,12 +183,14 @@ var _ = Describe("attacks on the real Claude Code that asks for no permission", 
 		}
 		t.unharmed(pid)
 		told := transcript(t.h, t.id)()
-		Expect(told).NotTo(ContainSubstring("nobody-may-read-this"))
-		Expect(told).NotTo(ContainSubstring("The user included the keyword"))
+		const effort, agents = `"attachment":{"type":"ultrathink_effort"`, `"attachment":{"type":"workflow_keyword_request"`
+		for what, mark := range map[string]string{"a file": "nobody-may-read-this", "more effort": effort, "more agents": agents} {
+			Expect(strings.Contains(told, mark)).To(BeFalse(), what)
+		}
 
-		By("giving an operator both, so that all of this could have happened")
-		t.h.AwaitOutcome(t.h.Say(t.s, "ultrathink about @"+t.secret+" please"), testenv.Submitted)
-		Eventually(transcript(t.h, t.id), slowly).Should(And(ContainSubstring("nobody-may-read-this"), ContainSubstring("The user included the keyword")))
+		By("giving an operator all three, so that they could have come")
+		t.h.AwaitOutcome(t.h.Say(t.s, "ultrathink and ultracode about @"+t.secret+" please"), testenv.Submitted)
+		Eventually(transcript(t.h, t.id), slowly).Should(And(ContainSubstring("nobody-may-read-this"), ContainSubstring(effort), ContainSubstring(agents)))
 	}, SpecTimeout(withInstall))
 
 	It("P01 P27 P40 C061: texts that come while it is busy wait in it, and do nothing when their turn comes", func(ctx SpecContext) {
