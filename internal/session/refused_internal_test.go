@@ -129,6 +129,7 @@ var _ = Describe("a session whose harness is at its prompt", func() {
 		It("P14, P40: does not submit what a person had begun when the text came, says so, and no longer when it is submitted", func() {
 			ctx, body := context.Background(), "Message (Person):\n\nhello"
 			m := &api.SessionMessage{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "m"}, Spec: api.SessionMessageSpec{Text: "hello"}}
+			t.status.Launch = &api.Launch{ID: "l1"}
 			for text, led := range map[string]bool{
 				"❯ half a Message (Person):\n\n  hello": true, "! touch pwnMessage (Person):\n\n  hello": true, "❯ Mess": true,
 				"❯ Message (Person):\n\n  hello": false, "❯ [Pasted text #1 +6 lines]": false, "❯ \x1b[2mTry this": false, "  no box": false,
