@@ -16,18 +16,6 @@ import (
 	"github.com/theloop-dev/the-loop/internal/tmux"
 )
 
-// bootIDFile is how the kernel tells which machine, and which boot of it, this is.
-const bootIDFile = "/proc/sys/kernel/random/boot_id"
-
-// thisMachine is the machine on which the command line runs.
-func thisMachine() core.Machine {
-	b, err := os.ReadFile(bootIDFile)
-	if err != nil {
-		return core.Machine{}
-	}
-	return core.Machine{BootID: strings.TrimSpace(string(b))}
-}
-
 func (c *cli) attachCommand(by finder, complete cobra.CompletionFunc) *cobra.Command {
 	readOnly, printed, web, stateDir := false, false, false, ""
 	cmd := &cobra.Command{
@@ -73,7 +61,7 @@ func (c *cli) terminal(ctx context.Context, by finder, arg string, readOnly bool
 	if err != nil {
 		return nil, err
 	}
-	return k.FindTerminal(ctx, s, thisMachine(), readOnly)
+	return k.FindTerminal(ctx, s, core.ThisMachine(), readOnly)
 }
 
 // printLink prints a link to a session in the web terminal.

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/internal/core"
 	"github.com/theloop-dev/the-loop/internal/tmux"
 	"github.com/theloop-dev/the-loop/test/testenv/ground"
 )
@@ -89,7 +90,7 @@ var _ = Describe("attach and logs, with a real tmux", Ordered, func() {
 		epoch, err := server.Ensure(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { Expect(server.Shutdown(context.Background(), epoch)).To(Succeed()) })
-		for name, boot := range map[string]string{"build-1": thisMachine().BootID, "far": "another-machine"} {
+		for name, boot := range map[string]string{"build-1": core.ThisMachine().BootID, "far": "another-machine"} {
 			s.create(&api.SessionHost{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: api.SessionHostStatus{BootID: boot, Tmux: api.HostTmux{Socket: server.Socket()}}})
 		}
 	})

@@ -321,7 +321,7 @@ func checkHost(h *api.SessionHost) []finding {
 	if v := h.Status.AgentVersion; v != "" && v != version && version != "dev" {
 		found = append(found, finding{Name: f.Name, Warning: true, Problem: fmt.Sprintf("its agent is of version %s, and this program of %s", v, version), Fix: "install the same version of both"})
 	}
-	if h.Status.BootID != "" && h.Status.BootID == thisMachine().BootID && h.Status.Tmux.Socket != "" {
+	if h.Status.BootID != "" && h.Status.BootID == core.ThisMachine().BootID && h.Status.Tmux.Socket != "" {
 		if _, err := os.Stat(h.Status.Tmux.Socket); err != nil && f.Problem == "" {
 			found = append(found, finding{Name: f.Name, Warning: true, Problem: "its terminal server cannot be reached from here: " + err.Error(), Fix: "run this where the agent runs, or start the agent"})
 		}

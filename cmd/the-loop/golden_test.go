@@ -360,6 +360,7 @@ var shown = []struct {
 	{"standing-say-dry", "From the standard input.", []string{"standing", "say", "supervisor", "--file", "-", "--dry-run"}},
 	{"standing-say-stopped", "", []string{"standing", "say", "watcher", "hello"}},
 	{"standing-say-unknown", "", []string{"standing", "say", "nobody", "hello"}},
+	{"standing-say-attach-elsewhere", "", []string{"standing", "say", "supervisor", "--attach", "README.md"}},
 	{"standing-say-nothing", "", []string{"standing", "say", "supervisor"}},
 	{"standing-say-blank", " \n", []string{"standing", "say", "supervisor", "--file", "-"}},
 	{"standing-attach-elsewhere", "", []string{"standing", "attach", "watcher"}},

@@ -22,6 +22,7 @@ func isNotFound(err error) bool { return errors.Is(err, core.ErrNotFound) }
 // sayFlags are those of say.
 type sayFlags struct {
 	text, file, key string
+	files           []string
 	wait            bool
 	expires         time.Duration
 }
@@ -31,7 +32,8 @@ func (c *cli) sayCommand(by finder, complete cobra.CompletionFunc) *cobra.Comman
 	cmd := &cobra.Command{
 		Use: "say SESSION [TEXT...]", Short: "Say something to a session that runs", ValidArgsFunction: complete,
 		Long: `Say something to a session that runs. The text is given behind the name, by --text, or
-by --file (- is the standard input). It is stored, and typed into the session in order
+by --file (- is the standard input). --attach copies a file into the directory of a
+session on this machine, and says where it is: also a text of more than 256 KiB. It is stored, and typed into the session in order
 and once. With --wait the exit code is 0 only when the harness itself said that it took
 it; 1 when it ended otherwise, 3 when it still waits after --timeout. A session that does
 not run is refused: a message starts none.`,
@@ -41,6 +43,7 @@ not run is refused: a message starts none.`,
 	f := cmd.Flags()
 	f.StringVar(&s.text, "text", "", "what to say")
 	f.StringVar(&s.file, "file", "", "file with what to say; - is the standard input")
+	f.StringArrayVar(&s.files, "attach", nil, "file to hand over, which the text then refers to; may be given again")
 	f.StringVar(&s.key, "key", "", "what has the same key is said to a session once")
 	f.BoolVar(&s.wait, "wait", false, "wait until the harness took it")
 	f.DurationVar(&s.expires, "expires", 0, "give it up when it cannot be typed in this time")
@@ -66,7 +69,7 @@ func (c *cli) say(cmd *cobra.Command, by finder, args []string, s sayFlags) erro
 	if err != nil {
 		return err
 	}
-	saying := core.Saying{Text: text, Key: s.key}
+	saying := core.Saying{Text: text, Files: s.files, Key: s.key}
 	if s.expires > 0 {
 		saying.ExpiresAfterSeconds = new(int32(s.expires / time.Second))
 	}
@@ -112,6 +115,9 @@ func (c *cli) textOf(words []string, s sayFlags) (string, error) {
 		if is {
 			given++
 		}
+	}
+	if given == 0 && len(s.files) > 0 {
+		return "", nil
 	}
 	if given != 1 {
 		return "", refusal("what is to be said? give it behind the name, by --text, or by --file (- is the standard input): one of them")

@@ -2,6 +2,11 @@ package core_test
 
 import (
 	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,6 +129,108 @@ var _ = Describe("what is said", func() {
 		},
 		Entry("empty", ""), Entry("blank", " \n\t"), Entry("too long", strings.Repeat("x", 262145)),
 	)
+
+	Describe("with files", func() {
+		var dir, from string
+		var s *api.StandingSession
+		BeforeEach(func() {
+			dir, from = GinkgoT().TempDir(), GinkgoT().TempDir()
+			host := &api.SessionHost{ObjectMeta: metav1.ObjectMeta{Name: "host-" + r.name}}
+			Expect(k8s.Create(context.Background(), host)).To(Succeed())
+			DeferCleanup(func() { Expect(k8s.Delete(context.Background(), host)).To(Succeed()) })
+			host.Status.BootID = core.ThisMachine().BootID
+			Expect(k8s.Status().Update(context.Background(), host)).To(Succeed())
+			s = r.standing("listener", func(s *api.StandingSession) { s.Spec.HostName = host.Name })
+			says(s, live(), func(st *api.HostedSessionStatus) { st.WorkingDirectory = dir })
+		})
+		file := func(name, content string) string {
+			GinkgoHelper()
+			path := filepath.Join(from, name)
+			Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
+			return path
+		}
+		stored := func() (names []string) {
+			GinkgoHelper()
+			Expect(filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+				if err == nil && !d.IsDir() {
+					path, err = filepath.Rel(dir, path)
+					names = append(names, path)
+				}
+				return err
+			})).To(Succeed())
+			return names
+		}
+
+		DescribeTable("P52: stores them under names of its own in the session's directory, and quotes theirs",
+			func(name, content, extension, quoted string) {
+				m, err := r.Say(context.Background(), s, core.Saying{Text: "Look at this.", Files: []string{file(name, content)}})
+				Expect(err).NotTo(HaveOccurred())
+				text, line, _ := strings.Cut(m.Spec.Text, "\n\n")
+				Expect(text).To(Equal("Look at this."))
+				Expect(line).To(MatchRegexp(`^Attached: the file %s of %d bytes, as \.the-loop/files/[0-9a-f]{16}%s$`, regexp.QuoteMeta(quoted), len(content), extension))
+				_, name, _ = strings.Cut(line, ", as ")
+				Expect(stored()).To(ConsistOf(".the-loop/files/.gitignore", name))
+				Expect(os.ReadFile(filepath.Join(dir, name))).To(BeEquivalentTo(content))
+			},
+			Entry("quotes, blanks and a command", "a b'$(id).png", "x", `\.png`, `"a b'$(id).png"`),
+			Entry("nothing in it", "empty.txt", "", `\.txt`, `"empty.txt"`),
+			Entry("a long name", strings.Repeat("n", 250), "x", "", `"`+strings.Repeat("n", 250)+`"`),
+			Entry("lines and keys", "a\n\x1b[201~\r!clear", "x", "", "\"a \uFFFD[201~ !clear\""),
+			Entry("a mention", "@b.md", "x", `\.md`, `"\@b.md"`),
+			Entry("an end that is no plain one", "x.p;g", "x", "", `"x.p;g"`),
+		)
+
+		It("P52: takes a name from another directory for what it is, and the same file once", func(ctx SpecContext) {
+			rc := file(".bashrc", "mine")
+			for range 2 {
+				m, err := r.Say(ctx, s, core.Saying{Files: []string{filepath.Join(from, "x", "..", "..", filepath.Base(from), ".bashrc"), rc}})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(strings.Count(m.Spec.Text, `Attached: the file ".bashrc" of 4 bytes, as .the-loop/files/`)).To(Equal(2))
+			}
+			Expect(stored()).To(HaveLen(2))
+		})
+
+		It("takes a text of more than 256 KiB", func(ctx SpecContext) {
+			long := strings.Repeat("x", 262145)
+			_, err := r.Say(ctx, s, core.Saying{Text: long})
+			Expect(err).To(And(beAbout(core.ErrInvalid), MatchError(ContainSubstring("--attach FILE"))))
+			m, err := r.Say(ctx, s, core.Saying{Files: []string{file("log", long)}})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(m.Spec.Text).To(HavePrefix(`Attached: the file "log" of 262145 bytes`))
+		})
+
+		It("copies nothing out of the directory, and leaves nothing behind what is refused", func(ctx SpecContext) {
+			good := file("good", "x")
+			refused := func(files []string, is error, why string) {
+				GinkgoHelper()
+				_, err := r.Say(ctx, s, core.Saying{Files: files})
+				Expect(err).To(And(beAbout(is), MatchError(ContainSubstring(why))))
+			}
+			refused([]string{good, filepath.Join(from, "missing")}, core.ErrInvalid, "no such file")
+			refused([]string{good, from}, core.ErrInvalid, "no plain file")
+			refused(slices.Repeat([]string{good}, 21), core.ErrInvalid, "21 files are too many")
+			Expect(stored()).To(ConsistOf(".the-loop/files/.gitignore"))
+			_, err := r.Say(ctx, s, core.Saying{Text: strings.Repeat("x", 262144), Files: []string{good}})
+			Expect(err).To(HaveOccurred())
+			Expect(stored()).To(ConsistOf(".the-loop/files/.gitignore"))
+
+			Expect(os.RemoveAll(filepath.Join(dir, ".the-loop"))).To(Succeed())
+			elsewhere := GinkgoT().TempDir()
+			Expect(os.Symlink(elsewhere, filepath.Join(dir, ".the-loop"))).To(Succeed())
+			refused([]string{good}, core.ErrInvalid, "escapes")
+			Expect(os.ReadDir(elsewhere)).To(BeEmpty())
+		})
+
+		It("is refused for a session of another machine, with where to copy them", func(ctx SpecContext) {
+			far := &api.SessionHost{ObjectMeta: metav1.ObjectMeta{Name: "far-" + r.name}}
+			Expect(k8s.Create(ctx, far)).To(Succeed())
+			DeferCleanup(func() { Expect(k8s.Delete(context.Background(), far)).To(Succeed()) })
+			o := r.standing("distant", func(s *api.StandingSession) { s.Spec.HostName = far.Name })
+			says(o, live(), func(st *api.HostedSessionStatus) { st.WorkingDirectory = "/srv/work" })
+			_, err := r.Say(ctx, o, core.Saying{Files: []string{file("a", "x")}})
+			Expect(err).To(And(beAbout(core.ErrElsewhere), MatchError(ContainSubstring("copy the file to far-"+r.name+":/srv/work"))))
+		})
+	})
 
 	It("C181: racing with a stop does not make the session running again", func(ctx SpecContext) {
 		s := running("racing")

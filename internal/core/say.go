@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,6 +21,10 @@ import (
 // Saying is a text for a session.
 type Saying struct {
 	Text string
+	// Files on this machine that the text is about, or that are too long to be said. They are
+	// copied into the session's directory, which must be on this machine too, and behind the
+	// text a line says of each where it is. The text may be empty then.
+	Files []string
 	// Key is a natural key of the text, such as a comment's URL: what has the same key is
 	// said to a session once. "" is a key of its own for each call.
 	Key string
@@ -33,15 +38,32 @@ type Saying struct {
 // So is a paused one, which would drop it. What has been said under the same key is
 // returned as it is.
 func (c *Core) Say(ctx context.Context, s Session, saying Saying) (*api.SessionMessage, error) {
-	if clean, _ := text.Sanitize(saying.Text); clean == "" {
+	if clean, _ := text.Sanitize(saying.Text); clean == "" && len(saying.Files) == 0 {
 		return nil, invalid("there is nothing to say: the text is empty, or blanks and control characters alone", "")
 	}
 	if len(saying.Text) > text.Limit {
-		return nil, invalid(fmt.Sprintf("the text has %d bytes, and %d are the most", len(saying.Text), text.Limit), "put it into a file in the session's directory and refer to it")
+		return nil, invalid(fmt.Sprintf("the text has %d bytes, and %d are the most", len(saying.Text), text.Limit), "put it into a file in the session's directory and refer to it, as --attach FILE does")
 	}
 	if err := takesMessages(s); err != nil {
 		return nil, err
 	}
+	files, err := c.handOver(ctx, s, saying.Files)
+	if err != nil {
+		return nil, err
+	}
+	if files.references != "" {
+		saying.Text = strings.TrimPrefix(saying.Text+"\n\n"+files.references, "\n\n")
+	}
+	m, err := c.store(ctx, s, saying)
+	// Without an answer it may be stored all the same.
+	if own := (*Error)(nil); errors.As(err, &own) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		files.takeBack()
+	}
+	return m, err
+}
+
+// store stores a message, or finds the one of the same key.
+func (c *Core) store(ctx context.Context, s Session, saying Saying) (*api.SessionMessage, error) {
 	key := cmp.Or(saying.Key, token())
 	m := &api.SessionMessage{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.GetNamespace(), Name: workitem.MessageName(s.GetName(), key, string(s.GetUID()))},
