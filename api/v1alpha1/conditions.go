@@ -75,7 +75,7 @@ const (
 	// ReasonStarting: the harness was started and has not shown its prompt yet. When it
 	// lasts, attach and look.
 	ReasonStarting = "Starting"
-	// ReasonStopping: the harness has been asked to end.
+	// ReasonStopping: the harness has been asked to end, or is on its way to it.
 	ReasonStopping = "Stopping"
 	// ReasonStopped: the session is stopped, as wanted.
 	ReasonStopped = "Stopped"

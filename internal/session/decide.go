@@ -292,7 +292,7 @@ func (in Input) run() Plan {
 		return in.live()
 	}
 	if in.Holder == HolderDeadOurs && in.Dying {
-		return in.wait(api.ReasonExited, "the harness is ending", killRequeue)
+		return in.wait(api.ReasonStopping, "the harness is ending", killRequeue)
 	}
 	if len(in.Gates) > 0 {
 		return in.wait(api.ReasonGated, fmt.Sprintf("not started while spec.startGates holds %v", in.Gates), 0)

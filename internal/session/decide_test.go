@@ -129,7 +129,7 @@ var _ = DescribeTable("Decide, row by row of the table of the design", func(in i
 	Entry("lifecycle row Running, verifying a resume, before the probe time: nothing is typed", given(live, due, pending, probed(time.Second)), session.ActionNone, api.ReasonStarting),
 	Entry("lifecycle row Running, verifying a resume, with evidence to come: nothing is typed", given(live, due, pending), session.ActionNone, api.ReasonStarting),
 	Entry("lifecycle row Running, verifying a resume, LiveOurs after the probe time: proved", given(live, due, pending, probed(0)), session.ActionDeliver, api.ReasonRunning),
-	Entry("T32: Running, dead, and not yet known how it ended: nothing is cleared", given(started, swept, due, refuted, func(in *input) { in.Holder, in.Dying = session.HolderDeadOurs, true }), session.ActionNone, api.ReasonExited),
+	Entry("T32: Running, dead, and not yet known how it ended: nothing is cleared", given(started, swept, due, refuted, func(in *input) { in.Holder, in.Dying = session.HolderDeadOurs, true }), session.ActionNone, api.ReasonStopping),
 	Entry("lifecycle row Running, verifying a resume, dead: a fresh one (C167)", given(started, swept, refuted), session.ActionSpawn, api.ReasonStarting),
 
 	Entry("lifecycle row Stopped, LiveOurs: terminate (C172)", given(live, wants(session.DesiredStopped)), session.ActionTerminate, api.ReasonStopping),
