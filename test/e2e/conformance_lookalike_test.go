@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
@@ -235,9 +236,15 @@ var _ = Describe("what only looks like ours", func() {
 		By("stopping the agent, which has seen the process live and is to end it")
 		Expect(syscall.Kill(h.Agent.PID(), syscall.SIGSTOP)).To(Succeed())
 		end(s)
+		// The number is free when nobody is left of its session, which is the harness. An init
+		// that adopts it may take its time to reap it.
+		Expect(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)).To(Succeed())
+		DeferCleanup(func() { Expect(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)).To(Succeed()) })
 		Expect(syscall.Kill(pane, syscall.SIGKILL)).To(Succeed())
-		// The number is free when nobody is left of its session, which is the harness.
-		Eventually(func() error { return syscall.Kill(-pane, 0) }).Should(MatchError(syscall.ESRCH))
+		Eventually(func() error {
+			_, _ = syscall.Wait4(-pane, nil, syscall.WNOHANG, nil)
+			return syscall.Kill(-pane, 0)
+		}).Should(MatchError(syscall.ESRCH))
 		reused := c.reusing("the process with the number of our pane's", pane, words[:1], string(s.UID))
 		Expect(syscall.Kill(h.Agent.PID(), syscall.SIGCONT)).To(Succeed())
 		if !reused {
