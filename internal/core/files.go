@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/theloop-dev/the-loop/internal/text"
 )
@@ -114,7 +115,7 @@ func (c *Core) copyInto(h *handed, file string) (string, error) {
 		return "", cannot(err)
 	}
 	defer func() { _ = root.Close() }()
-	err = root.MkdirAll(filesDir, 0o755)
+	err = root.MkdirAll(filesDir, 0o700)
 	if err == nil {
 		err = create(root, path.Join(filesDir, ".gitignore"), []byte("*\n"))
 	}
@@ -133,7 +134,7 @@ func (c *Core) copyInto(h *handed, file string) (string, error) {
 
 // readRegular reads a plain file that is not too large.
 func readRegular(file string) ([]byte, error) {
-	f, err := os.Open(file)
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO would wait for a writer
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +159,7 @@ func create(root *os.Root, name string, content []byte) error {
 		return fs.ErrExist
 	}
 	part := name + ".part-" + token()
-	f, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -208,6 +209,9 @@ var _ = Describe("what is said", func() {
 			}
 			refused([]string{good, filepath.Join(from, "missing")}, core.ErrInvalid, "no such file")
 			refused([]string{good, from}, core.ErrInvalid, "no plain file")
+			pipe := filepath.Join(from, "pipe")
+			Expect(syscall.Mkfifo(pipe, 0o600)).To(Succeed())
+			refused([]string{pipe}, core.ErrInvalid, "no plain file")
 			refused(slices.Repeat([]string{good}, 21), core.ErrInvalid, "21 files are too many")
 			Expect(stored()).To(ConsistOf(".the-loop/files/.gitignore"))
 			_, err := r.Say(ctx, s, core.Saying{Text: strings.Repeat("x", 262144), Files: []string{good}})

@@ -25,6 +25,9 @@ func (claude) Lost(path, conversation string) bool {
 		return false
 	}
 	for _, d := range dirs {
+		if d.Type().IsRegular() {
+			continue
+		}
 		if _, err := os.Stat(filepath.Join(projects, d.Name(), conversation+".jsonl")); err == nil || !os.IsNotExist(err) {
 			return false
 		}

@@ -64,6 +64,23 @@ var _ = Describe("the input box", func() {
 			Expect(led).To(BeNumerically(">", 10))
 		})
 
+		It("P40: "+version+" takes a row further on of a text that is too tall for the box for what it is", func() {
+			d := drafter(name)
+			for _, r := range recordings(version) {
+				head := strings.TrimPrefix(d.Head(r.Screen), "!")
+				if r.draft != harness.DraftTyped || strings.TrimSpace(head) == "" || head != d.Head(r.Screen) {
+					continue
+				}
+				tall := strings.Repeat("a line\n", 9) + head + "\nthe end"
+				Expect(harness.Led(d, r.Screen, tall)).To(BeFalse(), r.name)
+				if len(head) >= 8 {
+					Expect(harness.Led(d, r.Screen, "one line and "+head+" go on")).To(BeFalse(), r.name)
+				} else {
+					Expect(harness.Led(d, r.Screen, "one line\n"+head)).To(BeTrue(), r.name)
+				}
+			}
+		})
+
 		It(version+" is not recognised on a screen of something else", func() {
 			for _, s := range []harness.Screen{
 				{}, {Text: "\n\n\n", CursorY: 2}, {Text: "$ ", CursorX: 2}, {Text: "$ make\nok\n$ ", CursorX: 2, CursorY: 2},

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -43,7 +44,8 @@ type Drafter interface {
 // Led reports that what stands in the input box does not begin with text, which was pasted:
 // a person had begun to type, and the paste is the end of a draft. A folded paste is shown
 // by its mark. The beginning of a text is enough: our frames have no two that differ later
-// alone, and characters further on may be drawn in another way.
+// alone, and characters further on may be drawn in another way. Of a text that is too tall for
+// the box a row further on is the first that is seen.
 func Led(d Drafter, s Screen, text string) bool {
 	const enough, folded = 8, "[Pasted "
 	head := d.Head(s)
@@ -51,7 +53,20 @@ func Led(d Drafter, s Screen, text string) bool {
 		return false
 	}
 	line, _, _ := strings.Cut(text, "\n")
-	return !strings.HasPrefix(head, line[:min(enough, len(line))])
+	return !strings.HasPrefix(head, line[:min(enough, len(line))]) && !within(text, head, enough)
+}
+
+// within reports that a row is one of a tall text: its words stand in it, or are a whole line
+// of it where they are few.
+func within(text, row string, enough int) bool {
+	const tall = 8 // lines, wrapped ones not counted
+	words := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	row = words(row)
+	if len(row) >= enough {
+		return strings.Contains(words(text), row)
+	}
+	lines := strings.Split(text, "\n")
+	return len(lines) > tall && slices.ContainsFunc(lines, func(l string) bool { return words(l) == row })
 }
 
 // cell is one character on a screen.

@@ -13,7 +13,7 @@ import (
 // Holds reports whether another session of the host goes on with a conversation that obj
 // would go on with: two harnesses that write one conversation mix what was said in both
 // (R04). One that neither runs nor is to run holds none; of two that have it on record it
-// is that which runs, else the older one.
+// is that which runs or starts, else the older one.
 func Holds(other, obj api.HostedSession, conversation string) bool {
 	if other.GetUID() == obj.GetUID() || other.HostedStatus().ConversationID != conversation {
 		return false
@@ -21,13 +21,20 @@ func Holds(other, obj api.HostedSession, conversation string) bool {
 	runs := func(s api.HostedSession) bool {
 		return meta.IsStatusConditionTrue(s.HostedStatus().Conditions, api.ConditionSessionRunning)
 	}
+	// It is on record that it starts, and not yet that it runs.
+	starts := func(s api.HostedSession) bool {
+		l := s.HostedStatus().Launch
+		return l != nil && l.Mode == api.LaunchResume && !l.Confirmed && s.HostedStatus().ConversationID == conversation
+	}
 	switch {
 	case runs(other):
 		return true
-	case other.GetDeletionTimestamp() != nil || other.WantedState() != api.SessionStateRunning:
+	case runs(obj), other.GetDeletionTimestamp() != nil, other.WantedState() != api.SessionStateRunning:
 		return false
-	case obj.HostedStatus().ConversationID != conversation || runs(obj):
-		return !runs(obj)
+	case starts(other) != starts(obj):
+		return starts(other)
+	case obj.HostedStatus().ConversationID != conversation:
+		return true
 	}
 	a, b := other.GetCreationTimestamp(), obj.GetCreationTimestamp()
 	return a.Before(&b) || a.Equal(&b) && other.GetUID() < obj.GetUID()

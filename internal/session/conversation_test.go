@@ -27,6 +27,9 @@ var (
 	runs = func(s *api.StandingSession) {
 		meta.SetStatusCondition(&s.Status.Conditions, metav1.Condition{Type: api.ConditionSessionRunning, Status: metav1.ConditionTrue})
 	}
+	starts = func(s *api.StandingSession) {
+		s.Status.Launch = &api.Launch{ID: "l1", Mode: api.LaunchResume}
+	}
 	stopped  = func(s *api.StandingSession) { s.Spec.State = api.SessionStateStopped }
 	deleting = func(s *api.StandingSession) { s.DeletionTimestamp = new(metav1.NewTime(now)) }
 )
@@ -40,6 +43,10 @@ var _ = DescribeTable("R04: Holds: of two sessions with one conversation one has
 	Entry("both: the older", having("a", time.Hour, "c"), having("b", 0, "c"), true, false),
 	Entry("both, of one second: one of them", having("a", 0, "c"), having("b", 0, "c"), true, false),
 	Entry("both: that which runs", having("a", time.Hour, "c"), having("b", 0, "c", runs), false, true),
+	Entry("both: that which starts", having("a", time.Hour, "c"), having("b", 0, "c", starts), false, true),
+	Entry("both start: the older", having("a", time.Hour, "c", starts), having("b", 0, "c", starts), true, false),
+	Entry("one starts, and the other runs", having("a", time.Hour, "c", starts), having("b", 0, "c", runs), false, true),
+	Entry("one that starts something else", having("a", time.Hour, "c"), having("b", 0, "d", starts), true, false),
 	Entry("one that is not to run has none", having("a", time.Hour, "c", stopped), having("b", 0, ""), false, false),
 	Entry("but as long as it runs", having("a", time.Hour, "c", stopped, runs), having("b", 0, ""), true, false),
 	Entry("one that is deleted has none", having("a", time.Hour, "c", deleting), having("b", 0, ""), false, false),

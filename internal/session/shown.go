@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -33,9 +34,13 @@ func (e *Engine) Shown(obj api.HostedSession) (Shown, bool, error) {
 	if !ok {
 		pane = found.Panes[0]
 	}
+	ended := record(obj, pane)
+	if !ok {
+		ended = cmp.Or(ended, "the pane of its harness is gone") // this one is a person's own
+	}
 	return Shown{
 		Target: tmux.Target{UID: found.UID, SessionID: found.ID, PaneID: pane.ID, Epoch: snap.Epoch},
-		Ended:  record(obj, pane),
+		Ended:  ended,
 	}, true, nil
 }
 

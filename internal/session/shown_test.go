@@ -61,6 +61,7 @@ var _ = Describe("what a person is shown of a session", func() {
 	},
 		Entry("it runs", func(*api.StandingSession) {}, live, ""),
 		Entry("its harness ended", func(*api.StandingSession) {}, dead, "its harness has ended"),
+		Entry("a person's own pane is left of it", func(s *api.StandingSession) { s.Status.PaneID = "%7" }, live, "the pane of its harness is gone"),
 		Entry("it is to stop", func(s *api.StandingSession) { s.Spec.State = api.SessionStateStopped }, live, "it is stopped"),
 		Entry("it is being deleted", func(s *api.StandingSession) { s.DeletionTimestamp = new(metav1.Now()) }, live, "it is being deleted"),
 	)

@@ -111,6 +111,8 @@ func ticketMAC(token string, body []byte) []byte {
 type logins struct {
 	token string
 	now   func() time.Time
+	// began is when this process did, to the second.
+	began time.Time
 
 	mu   sync.Mutex
 	used map[string]time.Time   // nonces of tickets, until they end by themselves
@@ -118,7 +120,7 @@ type logins struct {
 }
 
 func newLogins(token string, now func() time.Time) *logins {
-	return &logins{token: token, now: now, used: map[string]time.Time{}, in: map[[32]byte]time.Time{}}
+	return &logins{token: token, now: now, began: now().Truncate(time.Second), used: map[string]time.Time{}, in: map[[32]byte]time.Time{}}
 }
 
 // admit checks a token or a ticket and makes the value of a cookie.
@@ -148,6 +150,10 @@ func (l *logins) redeem(ticket string) bool {
 	body := raw[:24]
 	until := time.Unix(int64(binary.BigEndian.Uint64(body)), 0)
 	if !hmac.Equal(raw[24:], ticketMAC(l.token, body)) || !l.now().Before(until) {
+		return false
+	}
+	// One from before this process began may have been used then.
+	if until.Add(-ticketLife).Before(l.began) {
 		return false
 	}
 	l.mu.Lock()

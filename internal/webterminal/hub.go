@@ -218,5 +218,25 @@ func (s *Server) serveHub(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Security-Policy", hubPolicy)
+	if upgrade {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		go s.whileLoggedIn(ctx, cancel, s.cookie(r))
+		r = r.WithContext(ctx)
+	}
 	s.hub.proxy.ServeHTTP(w, r)
+}
+
+// whileLoggedIn ends a connection whose login has ended.
+func (s *Server) whileLoggedIn(ctx context.Context, end func(), cookie string) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for s.logins.valid(cookie) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+	end()
 }

@@ -84,6 +84,19 @@ var _ = Describe("the provider ttyd", func() {
 		return strings.TrimSpace(string(out))
 	}
 
+	It("ends the connection of who logs out", func() {
+		path, _ := ttydAs(current)
+		s := newStage(byTTYD(path))
+		s.reader("a")
+		p := s.person()
+		g := watch(p)
+		Eventually(g.shown).Should(ContainSubstring("loop-standing-a"))
+		r, _ := p.ask(http.MethodPost, "/logout", "", "Origin", p.origin())
+		Expect(r.StatusCode).To(Equal(http.StatusNoContent))
+		Eventually(g.over).Should(BeClosed())
+		Eventually(func() string { return clients(s) }).Should(BeEmpty())
+	})
+
 	DescribeTable("the preflight is silent when ttyd will do, and else says what to do", func(version, want string) {
 		path := filepath.Join(GinkgoT().TempDir(), "no-ttyd")
 		if version != "" {

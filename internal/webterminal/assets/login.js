@@ -5,7 +5,7 @@
   const said = document.getElementById("said");
   const field = document.getElementById("credential");
   const wanted = new URL(new URLSearchParams(location.search).get("next") || "/", location.origin);
-  const next = wanted.origin === location.origin ? wanted.pathname : "/";
+  const next = wanted.origin === location.origin ? wanted.href : "/";
 
   async function login(credential) {
     said.textContent = "";
