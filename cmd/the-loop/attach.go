@@ -53,11 +53,7 @@ a browser: good once, for two minutes (docs/webterminal.md).`,
 }
 
 func (c *cli) terminal(ctx context.Context, by finder, arg string, readOnly bool) (*core.Terminal, error) {
-	k, err := c.core()
-	if err != nil {
-		return nil, err
-	}
-	s, err := by(ctx, k, arg)
+	k, s, err := c.find(ctx, by, arg)
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +62,7 @@ func (c *cli) terminal(ctx context.Context, by finder, arg string, readOnly bool
 
 // printLink prints a link to a session in the web terminal.
 func (c *cli) printLink(ctx context.Context, by finder, arg, stateDir string) error {
-	k, err := c.core()
-	if err != nil {
-		return err
-	}
-	s, err := by(ctx, k, arg)
+	_, s, err := c.find(ctx, by, arg)
 	if err != nil {
 		return err
 	}

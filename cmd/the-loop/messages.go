@@ -33,8 +33,8 @@ func (c *cli) sayCommand(by finder, complete cobra.CompletionFunc) *cobra.Comman
 		Use: "say SESSION [TEXT...]", Short: "Say something to a session that runs", ValidArgsFunction: complete,
 		Long: `Say something to a session that runs. The text is given behind the name, by --text, or
 by --file (- is the standard input). --attach copies a file into the directory of a
-session on this machine, and says where it is: also a text of more than 256 KiB. It is stored, and typed into the session in order
-and once. With --wait the exit code is 0 only when the harness itself said that it took
+session on this machine, and says where it is: also a text of more than 256 KiB. It is
+stored, and typed into the session in order and once. With --wait the exit code is 0 only when the harness itself said that it took
 it; 1 when it ended otherwise, 3 when it still waits after --timeout. A session that does
 not run is refused: a message starts none.`,
 		Args: cobra.MinimumNArgs(1),
@@ -61,11 +61,7 @@ func (c *cli) say(cmd *cobra.Command, by finder, args []string, s sayFlags) erro
 	if s.expires < 0 || s.expires > 0 && s.expires < time.Second {
 		return refusal("--expires must be a second or more")
 	}
-	k, err := c.core()
-	if err != nil {
-		return err
-	}
-	obj, err := by(cmd.Context(), k, args[0])
+	k, obj, err := c.find(cmd.Context(), by, args[0])
 	if err != nil {
 		return err
 	}

@@ -180,13 +180,19 @@ func (c *cli) sessionsGet() *cobra.Command {
 	return cmd
 }
 
-// get shows one session.
-func (c *cli) get(ctx context.Context, arg string, by finder) error {
+// find finds the session that an argument names.
+func (c *cli) find(ctx context.Context, by finder, arg string) (*core.Core, core.Session, error) {
 	k, err := c.core()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	s, err := by(ctx, k, arg)
+	return k, s, err
+}
+
+// get shows one session.
+func (c *cli) get(ctx context.Context, arg string, by finder) error {
+	_, s, err := c.find(ctx, by, arg)
 	if err != nil {
 		return err
 	}

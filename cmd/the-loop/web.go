@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/theloop-dev/the-loop/internal/core"
@@ -59,7 +58,7 @@ func webLink(dir string, s core.Session) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("the web terminal's token cannot be read: %w", err)
 		}
-		ref := webterminal.Ref{Kind: strings.ToLower(s.SessionKind()), Namespace: s.GetNamespace(), Name: s.GetName()}
+		ref := webterminal.RefOf(s.SessionKind(), s.GetNamespace(), s.GetName())
 		return webterminal.LoginURL(base, ref.Path(), webterminal.NewTicket(token, time.Now())), nil
 	}
 	return "", refusal("no web terminal is served from the state directory %s: start one with the-loop up --web-terminal (routing.webTerminal.enabled), or name the agent's directory with --state-dir", absolute(dir))

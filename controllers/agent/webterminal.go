@@ -106,7 +106,7 @@ func (w *webSessions) shown(obj kinds.Session) (webterminal.Session, bool, error
 		return webterminal.Session{}, false, err
 	}
 	return webterminal.Session{
-		Ref: webterminal.Ref{Kind: strings.ToLower(obj.SessionKind()), Namespace: obj.GetNamespace(), Name: obj.GetName()},
+		Ref: webterminal.RefOf(obj.SessionKind(), obj.GetNamespace(), obj.GetName()),
 		UID: string(obj.GetUID()), Target: t.Target, Ended: t.Ended,
 	}, true, nil
 }

@@ -28,16 +28,6 @@ const (
 	maxFiles = 20
 )
 
-// ThisMachine is the one on which this program runs; its BootID is "" where the kernel tells
-// none.
-func ThisMachine() Machine {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return Machine{}
-	}
-	return Machine{BootID: strings.TrimSpace(string(b))}
-}
-
 // handed are files that lie in the directory of a session.
 type handed struct {
 	// references are what is said of them, a line each.
@@ -71,13 +61,11 @@ func (c *Core) handOver(ctx context.Context, s Session, files []string) (handed,
 	case h.dir == "":
 		return h, refuse(ErrNotRunning, s.GetName()+" has no working directory yet", command(s, "start"))
 	}
-	host, err := c.Host(ctx, s.Placement().HostName)
+	_, err := c.hostHere(ctx, s, ThisMachine(), func(host string) string {
+		return fmt.Sprintf("copy the file to %s:%s and say where it is", host, h.dir)
+	})
 	if err != nil {
 		return h, err
-	}
-	if boot := ThisMachine().BootID; boot == "" || host.Status.BootID != boot {
-		return h, refuse(ErrElsewhere, fmt.Sprintf("%s is on host %s, and this is another machine", s.GetName(), host.Name),
-			fmt.Sprintf("copy the file to %s:%s and say where it is", host.Name, h.dir))
 	}
 	var lines []string
 	for _, f := range files {

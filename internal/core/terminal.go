@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
@@ -30,6 +31,29 @@ type Machine struct {
 	BootID string
 }
 
+// ThisMachine is the one on which this program runs; its BootID is "" where the kernel tells
+// none.
+func ThisMachine() Machine {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return Machine{}
+	}
+	return Machine{BootID: strings.TrimSpace(string(b))}
+}
+
+// hostHere is the host of a session, which is this very machine; another one is refused with
+// what fix says.
+func (c *Core) hostHere(ctx context.Context, s Session, on Machine, fix func(host string) string) (*api.SessionHost, error) {
+	host, err := c.Host(ctx, s.Placement().HostName)
+	if err != nil {
+		return nil, err
+	}
+	if on.BootID == "" || host.Status.BootID != on.BootID {
+		return nil, refuse(ErrElsewhere, fmt.Sprintf("%s is on host %s, and this is another machine", s.GetName(), host.Name), fix(host.Name))
+	}
+	return host, nil
+}
+
 // FindTerminal finds the terminal session of a session on this machine. An ended one is
 // attached read-only, whatever was asked for: what is typed into it could only be lost. A
 // session of another host is refused with ErrElsewhere and the ssh command to it.
@@ -43,12 +67,9 @@ func (c *Core) FindTerminal(ctx context.Context, s Session, on Machine, readOnly
 	}
 	why := ended(s)
 	readOnly = readOnly || why != ""
-	host, err := c.Host(ctx, s.Placement().HostName)
+	host, err := c.hostHere(ctx, s, on, func(host string) string { return sshCommand(host, st.AttachCommand, readOnly) })
 	if err != nil {
 		return nil, err
-	}
-	if on.BootID == "" || host.Status.BootID != on.BootID {
-		return nil, refuse(ErrElsewhere, fmt.Sprintf("%s is on host %s, and this is another machine", s.GetName(), host.Name), sshCommand(host.Name, st.AttachCommand, readOnly))
 	}
 	config := tmux.Config{Socket: host.Status.Tmux.Socket}
 	if words := lineWords(st.AttachCommand); len(words) > 0 && words[0] != "tmux" {

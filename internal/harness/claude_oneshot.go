@@ -59,8 +59,7 @@ func (claude) Verdict(opts LaunchOptions, a Answer) (Verdict, string) {
 	var r claudeResult
 	switch {
 	case json.Unmarshal(a.Stdout, &r) != nil || r.Type != "result":
-		line, _, _ := strings.Cut(strings.TrimSpace(string(a.Stderr)), "\n")
-		return VerdictUnknown, fmt.Sprintf("exit status %d without an answer: %s", a.Exit, line)
+		return a.silent(a.firstError())
 	case a.Exit == 0 && !r.IsError:
 		return VerdictAccepted, ""
 	case opts.Model != "" && r.Status == http.StatusNotFound && r.Kind == "not_found_error" && strings.Contains(r.Result, "selected model ("+opts.Model+")"):

@@ -70,8 +70,7 @@ func (codex) Verdict(opts LaunchOptions, a Answer) (Verdict, string) {
 	case failed == "" && done && a.Exit == 0:
 		return VerdictAccepted, ""
 	case failed == "":
-		line, _, _ := strings.Cut(strings.TrimSpace(string(a.Stderr)), "\n")
-		return VerdictUnknown, fmt.Sprintf("exit status %d without an answer: %s", a.Exit, line)
+		return a.silent(a.firstError())
 	case strings.HasPrefix(failed, "unexpected status"):
 	case opts.Model != "" && names(failed, opts.Model) && (strings.Contains(failed, "does not exist") || strings.Contains(failed, "is not supported")):
 		return VerdictRefused, failed

@@ -70,7 +70,7 @@ func (gemini) Verdict(opts LaunchOptions, a Answer) (Verdict, string) {
 	if i := strings.Index(line, "ModelNotFoundError: models/"+opts.Model+" is not found"); i >= 0 && opts.Model != "" {
 		return VerdictRefused, line[i:]
 	}
-	return VerdictUnknown, fmt.Sprintf("exit status %d without an answer: %s", a.Exit, line)
+	return a.silent(line)
 }
 
 // geminiError is the line in which it says what went wrong, else its last one.

@@ -1,5 +1,10 @@
 package harness
 
+import (
+	"fmt"
+	"strings"
+)
+
 // Verdict is what a harness says of a model or an effort.
 type Verdict string
 
@@ -23,6 +28,18 @@ type Answer struct {
 	Exit int
 	// Stdout and Stderr may have been cut off behind a bound.
 	Stdout, Stderr []byte
+}
+
+// silent is the verdict of a call that ended without an answer: line says why, as far as
+// anything does.
+func (a Answer) silent(line string) (Verdict, string) {
+	return VerdictUnknown, fmt.Sprintf("exit status %d without an answer: %s", a.Exit, line)
+}
+
+// firstError is the first line of what was written on standard error.
+func (a Answer) firstError() string {
+	line, _, _ := strings.Cut(strings.TrimSpace(string(a.Stderr)), "\n")
+	return line
 }
 
 // OneShot is implemented by an adapter whose harness can be asked, once and without a

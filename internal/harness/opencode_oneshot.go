@@ -76,8 +76,7 @@ func (opencode) Verdict(opts LaunchOptions, a Answer) (Verdict, string) {
 	case failed.Type == "" && done && a.Exit == 0:
 		return VerdictAccepted, ""
 	case failed.Type == "":
-		line, _, _ := strings.Cut(strings.TrimSpace(string(a.Stderr)), "\n")
-		return VerdictUnknown, fmt.Sprintf("exit status %d without an answer: %s", a.Exit, line)
+		return a.silent(a.firstError())
 	case opts.Model != "" && bytes.Contains(a.Stderr, []byte(unknown)):
 		return VerdictRefused, unknown
 	case opts.Model != "" && data.StatusCode == http.StatusNotFound && lacksModel(data.Message, name):

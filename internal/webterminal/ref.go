@@ -35,6 +35,11 @@ func ParseRef(s string) (Ref, error) {
 	return Ref{}, fmt.Errorf("%.120q names no session: write KIND/NAMESPACE/NAME, such as standingsession/default/hello; the kinds are %s", s, strings.Join(Kinds, " and "))
 }
 
+// RefOf is the Ref of an object of this kind, as Kubernetes writes it: StandingSession.
+func RefOf(kind, namespace, name string) Ref {
+	return Ref{Kind: strings.ToLower(kind), Namespace: namespace, Name: name}
+}
+
 func (r Ref) String() string { return r.Kind + "/" + r.Namespace + "/" + r.Name }
 
 // Path is where its page is.

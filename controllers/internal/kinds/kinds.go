@@ -5,8 +5,8 @@ import (
 	"context"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
@@ -50,14 +50,13 @@ func IsFor(m *api.SessionMessage, obj Session) bool {
 // manages its fields, and of a message that has ended nothing of its text, which may be long
 // and which nobody types any more. What is read from the cache is patched, never updated.
 func Trim(obj any) (any, error) {
-	if o, ok := obj.(metav1.Object); ok {
-		o.SetManagedFields(nil)
-	}
 	if m, ok := obj.(*api.SessionMessage); ok && m.Status.Outcome.Final() {
 		m.Spec.Text = ""
 	}
-	return obj, nil
+	return stripManagedFields(obj)
 }
+
+var stripManagedFields = cache.TransformStripManagedFields()
 
 // Each calls f for every object of the kind that the options select. The objects are
 // the cache's own: f must not change them.
