@@ -155,6 +155,10 @@ var _ = Describe("attach and logs, with a real tmux", Ordered, func() {
 		func(name, program string, note string, change func(*api.StandingSession)) {
 			o := hosted(name, program, change)
 			Eventually(screen(o)).Should(ContainSubstring("the last word"))
+			// What waits for a line ends once its words were seen: tmux may lose those of a program
+			// that ends at once.
+			Expect(exec.Command("tmux", "-S", server.Socket(), "send-keys", "-t", "="+o.Status.TmuxTarget+":", "Enter").Run()).To(Succeed())
+			Eventually(func() string { return s.run("", "standing", "attach", name, "--print").Err }).Should(ContainSubstring(note))
 			for _, args := range [][]string{{"standing", "attach", name}, {"standing", "attach", name, "--read-only"}} {
 				a := s.run("", append(args, "--print")...)
 				Expect(a.Out).To(ContainSubstring(" attach -r -t "))
@@ -168,7 +172,7 @@ var _ = Describe("attach and logs, with a real tmux", Ordered, func() {
 		},
 		Entry("stopped, its harness left running by policy", "closed", "echo the last word; exec cat", "it is stopped", func(o *api.StandingSession) { o.Spec.State = api.SessionStateStopped }),
 		// tmux scrolls by a line to say that a pane is dead.
-		Entry("ended by itself", "ended", "echo; echo the last word", "its harness has ended", func(*api.StandingSession) {}),
+		Entry("ended by itself", "ended", "echo; echo the last word; read line", "its harness has ended", func(*api.StandingSession) {}),
 	)
 
 	It("says clearly what is not there, not yet there, or elsewhere", func() {
