@@ -183,8 +183,8 @@ var _ = Describe("sessions of work items", func() {
 		h := &api.SessionHost{ObjectMeta: metav1.ObjectMeta{Name: "asked-" + r.name}}
 		Expect(k8s.Create(ctx, h)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(k8s.Delete(ctx, h)).To(Succeed()) })
-		ended := make(chan error, 1)
-		go func() { ended <- r.CheckModels(ctx, h.DeepCopy()) }()
+		ended, asked := make(chan error, 1), h.DeepCopy()
+		go func() { ended <- r.CheckModels(ctx, asked) }()
 		token := ""
 		Eventually(func() string {
 			Expect(there(h)).To(BeTrue())

@@ -134,6 +134,7 @@ var _ = Describe("misbehaviour", func() {
 
 		It("vim: P19 a carriage return does not submit in visual mode", func() {
 			a := w.ready("vim")
+			a.shows("-- INSERT --")
 			a.types("\x1b")
 			Eventually(a.Screen).ShouldNot(ContainSubstring("-- INSERT --"))
 			a.types("v")

@@ -27,7 +27,7 @@ var (
 
 func TestRealHarness(t *testing.T) {
 	RegisterFailHandler(Fail)
-	RunSpecs(t, "the real programs with the real harnesses")
+	testenv.RunSuite(t, "the real programs with the real harnesses", 2)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

@@ -18,8 +18,6 @@ import (
 )
 
 const (
-	// processes is how many processes share the specs of a suite that mostly waits.
-	processes = 3
 	// directory is the variable by which each of them learns where the sources are.
 	directory = "THE_LOOP_TEST_DIR"
 	// endMargin is how long before the deadline of go test the specs are interrupted,
@@ -27,17 +25,17 @@ const (
 	endMargin = 30 * time.Second
 )
 
-// RunSuite runs the specs of a suite that mostly waits, in several processes, each of
-// which has its own of everything: BeforeSuite runs in each. With a flag of ginkgo's
-// (-ginkgo.focus, -ginkgo.v), and where coverage is measured, it runs in this one.
-func RunSuite(t *testing.T, description string) {
+// RunSuite runs the specs of a suite that mostly waits, in as many processes as it is
+// told, each of which has its own of everything: BeforeSuite runs in each. With a flag of
+// ginkgo's (-ginkgo.focus, -ginkgo.v), and where coverage is measured, it runs in this one.
+func RunSuite(t *testing.T, description string, processes int) {
 	t.Helper()
 	alone := false
 	flag.Visit(func(f *flag.Flag) {
 		alone = alone || strings.HasPrefix(f.Name, "ginkgo.") || f.Name == "test.coverprofile" && f.Value.String() != ""
 	})
 	if !alone {
-		runShared(t)
+		runShared(t, processes)
 		return
 	}
 	if dir := os.Getenv(directory); dir != "" {
@@ -47,7 +45,7 @@ func RunSuite(t *testing.T, description string) {
 }
 
 // runShared runs this very program by ginkgo's command, which hands out the specs.
-func runShared(t *testing.T) {
+func runShared(t *testing.T, processes int) {
 	t.Helper()
 	root, command := ground.Root(t), filepath.Join(t.TempDir(), "ginkgo")
 	build := exec.Command("go", "build", "-o", command, "github.com/onsi/ginkgo/v2/ginkgo")
