@@ -62,8 +62,9 @@ type viewer struct {
 	look    tmux.Look
 	person  atomic.Int64 // when the person was last noticed, in nanoseconds
 
-	mu   sync.Mutex // what was last told
-	told []byte
+	telling sync.Mutex // one state at a time
+	mu      sync.Mutex // what was last told
+	told    []byte
 }
 
 // request is what a browser sends.
@@ -294,6 +295,8 @@ func (v *viewer) mayWrite() bool {
 
 // tell sends the state when it differs from what was told.
 func (v *viewer) tell(ctx context.Context) error {
+	v.telling.Lock() // an older state must not come behind a newer one
+	defer v.telling.Unlock()
 	v.mu.Lock()
 	now := state{Type: "state", Columns: v.look.Size.Columns, Rows: v.look.Size.Rows, Live: v.look.Live, Ended: v.session.Ended,
 		Writable: v.server.Writable, Writer: v.server.writers.of(v), InFront: v.look.InFront, Framed: v.look.Framed}
