@@ -218,10 +218,11 @@ func (r Request) mayRepeat(step Step) bool {
 }
 
 // again sends one more carriage return, to a harness that is known to lose one on a busy
-// machine, when the text stands in its input box still and it does nothing else.
+// machine, when the text stands in its input box still, with nothing of a person's before
+// it, and it does nothing else.
 func (r Request) again(ctx context.Context, term Terminal, now time.Time, step *Step) error {
 	if !r.mayRepeat(*step) || now.Sub(step.Progress.Submitted) < againAfter || r.unsubmittable() != "" ||
-		r.State.Activity != harness.ActivityIdle || !r.Stands() {
+		r.State.Activity != harness.ActivityIdle || !r.Stands() || r.Led != nil && r.Led() {
 		return nil
 	}
 	if _, err := term.Resubmit(ctx, r.Target, r.ID); err != nil {
@@ -338,8 +339,11 @@ func (r Request) await(now time.Time, step Step) Step {
 		step.Phase, step.Detail = Typed, "this harness has no way to say that it took a prompt"
 		return step
 	}
-	left := r.Traits.TakenWithin - now.Sub(step.Progress.Submitted)
-	if left > 0 {
+	last := step.Progress.Submitted
+	if step.Progress.Again.After(last) {
+		last = step.Progress.Again
+	}
+	if left := r.Traits.TakenWithin - now.Sub(last); left > 0 {
 		step.Phase, step.After = Waiting, left
 		if r.mayRepeat(step) {
 			step.After = min(left, max(againAfter-now.Sub(step.Progress.Submitted), time.Second))

@@ -96,6 +96,7 @@ var _ = Describe("Advance", func() {
 			out = step(again(with(out.Progress)), sent.Add(6*time.Second))
 			Expect([]int{looks, p.returns}).To(Equal([]int{1, 2}))
 			Expect(out.Phase).To(Equal(delivery.Waiting))
+			Expect(out.After).To(Equal(traits.TakenWithin-3*time.Second), "counted from the second one")
 			step(again(), sent.Add(7*time.Second))
 			Expect(p.returns).To(Equal(2), "an agent that was restarted does not know, and the marker does")
 		})
@@ -105,6 +106,7 @@ var _ = Describe("Advance", func() {
 			Expect(p.returns).To(Equal(1))
 		},
 			Entry("when nothing stands in its box", func(r *delivery.Request) { r.Stands = func() bool { return false } }),
+			Entry("P27: when a person's words stand before it", func(r *delivery.Request) { r.Led = func() bool { return true } }),
 			Entry("when its box cannot be read", func(r *delivery.Request) { r.Stands = nil }),
 			Entry("when it is another harness", func(r *delivery.Request) { r.Traits.LosesReturn = false }),
 			Entry("P51: while a dialog is open", func(r *delivery.Request) { r.State.Activity = harness.ActivityAwaitingInput }),

@@ -18,7 +18,9 @@ func (claude) Binary() string { return "claude" }
 // Traits: measured from start to the SessionStart hook 0.6 to 1 s idle and 5 to
 // 6.4 s with eight starting at once on two cores, so a minute is only reached by a
 // harness that is stuck. A carriage return directly after the paste was always
-// taken. The hook that tells of a taken prompt came 95 to 200 ms after the paste.
+// taken on a machine that has nothing else to do; the first one of a conversation was lost,
+// and the text stood in the box, where the machine had twenty times more to do than it has
+// processors. The hook that tells of a taken prompt came 95 to 200 ms after the paste.
 func (claude) Traits() Traits {
 	return Traits{
 		AssignsID:   true,
@@ -29,6 +31,7 @@ func (claude) Traits() Traits {
 		// seen before the carriage return would answer it.
 		SubmitGap:   150 * time.Millisecond,
 		TakenWithin: 10 * time.Second,
+		LosesReturn: true,
 		Env: []string{
 			"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL",
 			"CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR",

@@ -90,7 +90,7 @@ var _ = Describe("the command line, with real agents", func() {
 		Expect(errOut).To(And(ContainSubstring("waiting: "), ContainSubstring("the-loop explain ")))
 
 		By("a harness that gives no evidence: typed is not submitted")
-		mute := env.NewDemoHost("swallow-cr=1")
+		mute := env.NewDemoHost("swallow-cr=2")
 		m := mute.Standing("mute")
 		mute.Await(m, api.ConditionSessionRunning, "True/Running")
 		Eventually(func() string { out, _, _ := loop(mute, "messages", "list"); return out }).Should(ContainSubstring("Typed"))

@@ -114,7 +114,7 @@ var _ = Describe("a draft that a person has typed", func() {
 	})
 
 	It("P53: is not what a delivery left: that is called so, and the next message goes when a person has cleared it", func() {
-		h := env.NewDemoHost("swallow-cr=1")
+		h := env.NewDemoHost("swallow-cr=2")
 		s := h.WorkItem(85)
 		h.Ready(s)
 		left := h.Say(s, "left in the box")

@@ -259,8 +259,18 @@ var _ = Describe("the life of a message", func() {
 		Expect(meta.FindStatusCondition(m.Status.Conditions, api.ConditionFailed).Message).To(ContainSubstring("the session's class"))
 	})
 
-	It("P10: says typed, and not submitted, when the harness gives no evidence, and glues nothing to it", func() {
+	It("P49: submits by a second carriage return what stands in the input box because the first was lost", func() {
 		h := env.NewDemoHost("swallow-cr=1")
+		s := h.Standing("deaf")
+		h.Ready(s)
+		h.AwaitOutcome(h.AwaitBoot(s), testenv.Submitted)
+		h.AwaitOutcome(h.Say(s, "and the next one by one"), testenv.Submitted)
+		Expect(h.Events("enter-held")).To(HaveLen(1))
+		Expect(h.Events("submit")).To(HaveLen(2))
+	})
+
+	It("P10: says typed, and not submitted, when the harness gives no evidence, and glues nothing to it", func() {
+		h := env.NewDemoHost("swallow-cr=2")
 		s := h.Standing("mute")
 		h.Ready(s)
 		boot := func() api.MessageOutcome {
