@@ -27,7 +27,7 @@ import (
 
 // modelReconciler asks the harnesses of this host, one call at a time, about the models
 // and efforts of the classes that its sessions use. It is a reconciler of its own: a call
-// takes up to a minute, for which no session and no delivery waits.
+// takes up to three minutes, for which no session and no delivery waits.
 type modelReconciler struct {
 	client client.Client
 	engine *session.Engine

@@ -21,8 +21,9 @@ import (
 )
 
 const (
-	// probeTimeout bounds one call.
-	probeTimeout = time.Minute
+	// probeTimeout bounds one call. opencode was seen to take more than a minute for it, on
+	// a machine that had twenty times more to do than it has processors.
+	probeTimeout = 3 * time.Minute
 	// verdictRenewal is the age at which a verdict is got anew: before it stops to count,
 	// so that no session is started otherwise for the minute in between.
 	verdictRenewal = verdictLife - time.Hour
@@ -95,7 +96,7 @@ func (e *Engine) Probes(class *api.SessionClass) (out []Probe) {
 // directory that they have seen.
 func (e *Engine) probeDir() string { return filepath.Join(e.Dir, "probe") }
 
-// Ask asks a harness, which takes up to a minute, and must not be done twice at a time.
+// Ask asks a harness, which takes up to three minutes, and must not be done twice at a time.
 // What keeps it from answering makes the verdict Unknown. The error is that of ctx.
 func (e *Engine) Ask(ctx context.Context, p Probe) (api.ModelVerdict, error) {
 	v := p.Unasked

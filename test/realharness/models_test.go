@@ -21,7 +21,7 @@ func asks(h *testenv.Host, models ...string) map[string]api.Verdict {
 	Eventually(func() (int, error) {
 		err := env.Client.Get(context.Background(), client.ObjectKeyFromObject(host), host)
 		return len(host.Status.Models), err
-	}, slowly).Should(Equal(len(models)))
+	}, 3*slowly).Should(Equal(len(models)))
 	said := map[string]api.Verdict{}
 	for _, v := range host.Status.Models {
 		said[v.Name] = v.Verdict
