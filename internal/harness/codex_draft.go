@@ -6,8 +6,7 @@ package harness
 // empty box is dim. The › of a dialog is drawn inverted, that of the transcript dim.
 func (codex) Draft(s Screen) Draft {
 	const indent = codexIndent
-	rows := screenRows(s.Text)
-	y := promptOver(rows, s.CursorY, indent)
+	rows, y := codexBox(s)
 	if y < 0 {
 		return DraftUnknown
 	}
@@ -40,10 +39,23 @@ const codexIndent = 2
 
 // Head is that of the box that Draft reads.
 func (codex) Head(s Screen) string {
-	rows := screenRows(s.Text)
-	y := promptOver(rows, s.CursorY, codexIndent)
+	rows, y := codexBox(s)
 	if y < 0 || !rows[y].at(0).bold {
 		return ""
 	}
 	return head(rows[y], '›', 0, codexIndent)
+}
+
+// codexBox are the rows of a screen and the one in which the box begins, -1 where there is
+// none. In a box that is higher than there is room, the prompt stands before the first row
+// that is seen, and a dim arrow behind it.
+func codexBox(s Screen) (rows []screenRow, y int) {
+	rows = screenRows(s.Text)
+	if y = promptOver(rows, s.CursorY, codexIndent); y < 0 {
+		return nil, -1
+	}
+	if n := len(rows[y]) - 1; rows[y][n].r == '↑' && rows[y][n].dim {
+		rows[y] = rows[y][:n].trimmed()
+	}
+	return rows, y
 }

@@ -54,7 +54,7 @@ var _ = Describe("the input box", func() {
 			const text = "Message (Person):\n\nhello"
 			d, led := drafter(name), 0
 			for _, r := range recordings(version) {
-				unseen := r.draft != harness.DraftTyped || slices.Contains([]string{"draft-pasted-chip", "draft-tall", "draft-blanks-only", "draft-newlines-only"}, r.name[strings.Index(r.name, " ")+1:])
+				unseen := r.draft != harness.DraftTyped || slices.Contains([]string{"draft-pasted-chip", "draft-tall", "draft-tall-blank", "draft-blanks-only", "draft-newlines-only"}, r.name[strings.Index(r.name, " ")+1:])
 				Expect(harness.Led(d, r.Screen, text)).To(Equal(!unseen), r.name)
 				if !unseen {
 					led++
@@ -91,6 +91,20 @@ var _ = Describe("the input box", func() {
 			}
 		})
 	}
+
+	DescribeTable("P40: shows a row of a tall text", func(text, row string, led bool) {
+		s := harness.Screen{Text: "───\n❯ " + row + "\n  and more\n───", CursorX: 5, CursorY: 2}
+		Expect(harness.Led(drafter("claude"), s, text)).To(Equal(led))
+	},
+		Entry("a whole line", "Message:\n"+strings.Repeat("a\nyes\n", 9), "yes", false),
+		Entry("a part of one", "Message:\n"+strings.Repeat("a\nyes, do\n", 9), "yes", true),
+		Entry("the end of one that is wrapped", "Message:\n"+strings.Repeat(strings.Repeat("word ", 40)+"end.\n", 3), "end.", false),
+		Entry("the middle of one that is wrapped", "Message:\n"+strings.Repeat(strings.Repeat("word ", 40)+"end.\n", 3), "d word word", false),
+		Entry("the end of no line", "Message:\n"+strings.Repeat(strings.Repeat("word ", 40)+"end.\n", 3), "ok", true),
+		Entry("with marks that take no cell", "Message:\n"+strings.Repeat("a\nhindī हिन्दी e\u0301\u0323tude ❤\ufe0f and more\n", 9), "हिन्दी e\u0301\u0323tude ❤\ufe0f and", false),
+		Entry("with tabs", "Message:\n"+strings.Repeat("a\n\tif a {\n\t\treturn\n", 9), "        return", false),
+		Entry("after what a person had begun to type", "Message:\n"+strings.Repeat("a\nyes\n", 9), "please Message:", true),
+	)
 
 	It("is read whole whatever the numbers of a colour are, and past a hyperlink", func() {
 		box := "───\n❯ %s\n───"

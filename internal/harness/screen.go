@@ -56,17 +56,35 @@ func Led(d Drafter, s Screen, text string) bool {
 	return !strings.HasPrefix(head, line[:min(enough, len(line))]) && !within(text, head, enough)
 }
 
-// within reports that a row is one of a tall text: its words stand in it, or are a whole line
-// of it where they are few.
+// within reports that a row is one of a tall text: its words stand in it, or, where they are
+// few, are a whole line of it or the end of one that is wrapped.
 func within(text, row string, enough int) bool {
-	const tall = 8 // lines, wrapped ones not counted
-	words := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	const (
+		tall = 8  // lines, wrapped ones not counted
+		long = 60 // bytes of a line that may be wrapped
+	)
+	words := func(s string) string {
+		return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+			if unseen(r) && !unicode.IsSpace(r) {
+				return -1
+			}
+			return r
+		}, s)), " ")
+	}
 	row = words(row)
 	if len(row) >= enough {
 		return strings.Contains(words(text), row)
 	}
 	lines := strings.Split(text, "\n")
-	return len(lines) > tall && slices.ContainsFunc(lines, func(l string) bool { return words(l) == row })
+	return (len(lines) > tall || len(text) > tall*long) && slices.ContainsFunc(lines, func(l string) bool {
+		l = words(l)
+		return l == row || len(l) > long && strings.HasSuffix(l, row)
+	})
+}
+
+// unseen reports that a character takes no cell of a screen.
+func unseen(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf)
 }
 
 // cell is one character on a screen.
@@ -103,6 +121,14 @@ func (r screenRow) indented(n int) bool {
 // from is what stands in the row from column i on.
 func (r screenRow) from(i int) screenRow { return r[min(i, len(r)):] }
 
+// trimmed is the row without the blanks at its end.
+func (r screenRow) trimmed() screenRow {
+	for len(r) > 0 && r[len(r)-1].blank() {
+		r = r[:len(r)-1]
+	}
+	return r
+}
+
 func (r screenRow) String() string {
 	var b strings.Builder
 	for _, c := range r {
@@ -116,10 +142,7 @@ func screenRows(text string) (rows []screenRow) {
 	var now cell
 	row := screenRow{}
 	end := func() {
-		for len(row) > 0 && row[len(row)-1].blank() {
-			row = row[:len(row)-1]
-		}
-		rows, row = append(rows, row), screenRow{}
+		rows, row = append(rows, row.trimmed()), screenRow{}
 	}
 	for text != "" {
 		if rest, params, ok := cutSequence(text); ok {
@@ -132,7 +155,7 @@ func screenRows(text string) (rows []screenRow) {
 		switch {
 		case r == '\n':
 			end()
-		case unicode.IsControl(r), unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		case unseen(r):
 		default:
 			now.r = r
 			row = append(row, now)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +55,7 @@ func said(but int) string {
 	return strings.Join(out, "\n")
 }
 
-// target is a session of Claude Code at which attacks are aimed, and what they could change.
+// target is a session at which attacks are aimed, and what they could change.
 type target struct {
 	h  *testenv.Host
 	s  *api.StandingSession
@@ -73,9 +74,9 @@ func aim(h *testenv.Host) *target {
 	Expect(err).NotTo(HaveOccurred())
 	write(t.picture, string(dot))
 	write(t.secret, "nobody-may-read-this")
-	h.Ready(t.s)
-	h.AwaitOutcome(h.AwaitBoot(t.s), testenv.Submitted)
-	Eventually(taken(h.AwaitBoot(t.s))).Should(HaveLen(1))
+	h.Ready(t.s, slowly)
+	h.AwaitOutcome(h.AwaitBoot(t.s), testenv.Submitted, slowly)
+	Eventually(taken(h.AwaitBoot(t.s)), slowly).Should(HaveLen(1))
 	atPrompt(h, t.s)
 	t.id = get(t.s).Status.ConversationID
 	t.before = t.configured()
@@ -107,8 +108,8 @@ func (t *target) fire(c corpus.Case, by func(*api.SessionMessageSpec)) {
 	Expect(turn.Texts).To(ContainElement(prompt(m)), "%s: %s", c.Name, c.Why)
 }
 
-// configured are the files by which Claude Code is told what to do, and those in which it
-// remembers, but for the one in which it keeps its own state.
+// configured are the files by which a harness is told what to do, and those in which it
+// remembers, but for the one in which Claude Code keeps its own state.
 func (t *target) configured() map[string]string {
 	GinkgoHelper()
 	found := map[string]string{}
@@ -120,7 +121,7 @@ func (t *target) configured() map[string]string {
 			return err
 		}
 		name := strings.ToLower(d.Name())
-		if strings.HasPrefix(name, "settings") || strings.HasSuffix(name, ".md") || name == ".mcp.json" {
+		if strings.HasPrefix(name, "settings") || slices.Contains([]string{".md", ".toml", ".rules"}, filepath.Ext(name)) || name == ".mcp.json" || name == "hooks.json" {
 			b, err := os.ReadFile(path)
 			Expect(err).NotTo(HaveOccurred())
 			found[path] = string(b)
