@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -73,7 +74,11 @@ whose spec.autoStart is false stays down.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) },
 	}
-	f := cmd.Flags()
+	o.flags(cmd.Flags())
+	return cmd
+}
+
+func (o *upOptions) flags(f *pflag.FlagSet) {
 	o.given = f.Changed
 	f.StringVar(&o.stateDir, "state-dir", defaultState(), "directory that keeps everything")
 	f.StringVar(&o.controlPlaneDir, "control-plane-dir", "", "directory with kube-apiserver and etcd (make controlplane prints it)")
@@ -87,9 +92,9 @@ whose spec.autoStart is false stays down.`,
 	f.StringVar(&o.agent.TmuxBinary, "tmux", "", "tmux to run (default: on PATH)")
 	f.StringSliceVar(&o.agent.PassEnv, "pass-env", nil, "further variables of this environment that harnesses get, by name")
 	f.StringVar(&o.agent.TmuxSocket, "tmux-socket", "the-loop", "name of the tmux server's socket, or its absolute path")
+	f.IntVar(&o.agent.Workers, "workers", 8, "how many sessions of each kind are worked on, and so delivered to, at a time (1 to 1000)")
 	f.StringVar(&o.agent.Shim, "shim", "", "path of loop-shim (default: beside this program, then on PATH)")
 	o.agent.WebTerminal.Flags(f)
-	return cmd
 }
 
 func (o *upOptions) run(ctx context.Context, out io.Writer) (err error) {
@@ -135,6 +140,7 @@ func (o *upOptions) readConfig(log logr.Logger) (err error) {
 	if o.file.File == "" {
 		return nil
 	}
+	set(&o.agent.Workers, o.file.Routing.MaxConcurrentDispatches, o.given("workers"))
 	log.Info("configuration file read", "file", o.file.File, "namedBy", o.file.NamedBy)
 	for _, key := range o.file.Ignored {
 		log.Info("nothing acts upon this key of the configuration file yet", "key", key.String())

@@ -39,6 +39,9 @@ type Routing struct {
 	// SpawnWorkdir is the working directory: absolute, or below the home directory with
 	// a leading "~/". "" is the workspace root of the SessionClass.
 	SpawnWorkdir string `json:"spawnWorkdir,omitempty"`
+	// MaxConcurrentDispatches is how many sessions of each kind are delivered to at a time.
+	// Nil is 8.
+	MaxConcurrentDispatches *int `json:"maxConcurrentDispatches,omitempty"`
 	// WebTerminal is the web terminal of this host.
 	WebTerminal WebTerminal `json:"webTerminal,omitzero"`
 }

@@ -21,8 +21,8 @@ var (
 	}
 	laterRoutingKeys = []string{
 		"enabled", "registryDir", "spawnOnUnmatched", "autoExecuteLabel", "autoExecuteLabels", "control", "interaction", "graph",
-		"authorizedUsers", "workspace", "tmux", "maxConcurrentDispatches", "dedupCacheSize",
-		"dispatchTimeoutSeconds", "promptTemplate", "spawnPromptTemplate", "harnessTrust", "harnessPlugins", "reactions",
+		"authorizedUsers", "workspace", "tmux", "dedupCacheSize", "dispatchTimeoutSeconds",
+		"promptTemplate", "spawnPromptTemplate", "harnessTrust", "harnessPlugins", "reactions",
 		"announce", "runner",
 	}
 )
@@ -110,6 +110,7 @@ func (r *reader) routing(to *Routing, path string, n *yaml.Node) {
 		{"defaultHarness", r.text(&to.DefaultHarness, isHarness)},
 		{"harnessArgs", func(path string, n *yaml.Node) { r.harnessArgs(to, path, n) }},
 		{"spawnWorkdir", r.text(&to.SpawnWorkdir, isCwd)},
+		{"maxConcurrentDispatches", r.number(&to.MaxConcurrentDispatches, 1, 1000)},
 		{"webTerminal", func(path string, n *yaml.Node) { r.webTerminal(&to.WebTerminal, path, n) }},
 	}, later(laterRoutingKeys)...))
 }

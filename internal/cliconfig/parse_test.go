@@ -43,6 +43,7 @@ routing:
     claude: [--verbose]
     custom: []
   spawnWorkdir: ~/work
+  maxConcurrentDispatches: 2
 standingSessions:
   enabled: true
   sessions:
@@ -62,16 +63,16 @@ standingSessions:
 		Expect(c.File).To(Equal("f.yaml"))
 		Expect(c.Ignored).To(BeEmpty())
 		Expect(c.Routing).To(Equal(Routing{
-			DefaultHarness: "claude", SpawnWorkdir: "~/work",
+			DefaultHarness: "claude", SpawnWorkdir: "~/work", MaxConcurrentDispatches: new(2),
 			HarnessArgs: map[string][]string{"claude": {"--verbose"}, "custom": {}},
 		}))
 		Expect(c.StandingSessions).To(Equal(StandingSessions{Enabled: true, Sessions: []Session{{
 			Name: "supervisor", Description: "Watches.", Harness: "custom", HarnessArgs: []string{"-x", "1"}, Cwd: "/srv",
 			Prompt: "Watch.\n", Slack: &Slack{Enabled: true, Channel: "C1"},
-			Place: Place{Path: "standingSessions.sessions[0]", Line: 12, Column: 7},
+			Place: Place{Path: "standingSessions.sessions[0]", Line: 13, Column: 7},
 		}, {
 			Name: "b", Class: "special", PromptFile: "~/brief.md", AutoStart: true,
-			Place: Place{Path: "standingSessions.sessions[1]", Line: 21, Column: 7},
+			Place: Place{Path: "standingSessions.sessions[1]", Line: 22, Column: 7},
 		}}}))
 	})
 
@@ -199,7 +200,8 @@ rooting: {}
 		Entry("slack as a boolean", entry("slack: true"), `standingSessions.sessions[0].slack (4:14): must be a mapping, and is the boolean "true"`),
 		Entry("a channel that is too long", entry("slack: {channel: "+long+"}"), `standingSessions.sessions[0].slack.channel (4:24): it has 5000 characters`),
 		Entry("routing that is a list", "routing: []\n", "routing (1:10): must be a mapping"),
-		Entry("an unknown key of routing", "routing: {defaultharness: claude}\n", `routing.defaultharness (1:11): "defaultharness" is not a key here: did you mean "defaultHarness"? (known are defaultHarness, harnessArgs, spawnWorkdir, webTerminal)`),
+		Entry("an unknown key of routing", "routing: {defaultharness: claude}\n", `routing.defaultharness (1:11): "defaultharness" is not a key here: did you mean "defaultHarness"? (known are defaultHarness, harnessArgs, spawnWorkdir, maxConcurrentDispatches, webTerminal)`),
+		Entry("deliveries to nobody", "routing: {maxConcurrentDispatches: 0}\n", "routing.maxConcurrentDispatches (1:36): must be a whole number from 1 to 1000"),
 		Entry("arguments of no harness", "routing: {harnessArgs: {'A b': []}}\n", `routing.harnessArgs."A b" (1:25): the key must be the name of a harness`),
 		Entry("arguments of a harness that are no list", "routing: {harnessArgs: {claude: x}}\n", `routing.harnessArgs.claude (1:33): must be a list, and is the string "x"`),
 		Entry("a working directory that is relative", "routing: {spawnWorkdir: .}\n", `routing.spawnWorkdir (1:25): "." must be an absolute path`),

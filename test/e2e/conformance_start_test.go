@@ -34,8 +34,9 @@ func behindTmux(h *testenv.Host, script string) {
 
 // instead gives the agent of h a tmux that does what script says before it is asked for
 // something with these words in it, and is tmux itself otherwise. script is bash: "$@" are
-// the arguments, $tmux is tmux on the host's server, $dir the host's directory.
-func instead(h *testenv.Host, words, script string) {
+// the arguments, $tmux is tmux on the host's server, $dir the host's directory. args are
+// further ones of the agent.
+func instead(h *testenv.Host, words, script string, args ...string) {
 	GinkgoHelper()
 	tmux, err := exec.LookPath("tmux")
 	Expect(err).NotTo(HaveOccurred())
@@ -51,7 +52,7 @@ exec %[1]q "$@"
 	// The terminal server is started by the agent as it was.
 	Eventually(func() error { _, err := os.Stat(h.Socket); return err }).Should(Succeed())
 	h.Agent.Kill()
-	h.StartAgent("--tmux", path)
+	h.StartAgent(append([]string{"--tmux", path}, args...)...)
 }
 
 // attempts counts the terminal sessions that the agent behind behindTmux asked for.

@@ -97,4 +97,41 @@ var _ = Describe("messages for several sessions", func() {
 		}
 		Expect(overlaps).To(BeNumerically(">", 0), "none was typed before the one before it was taken")
 	})
+
+	// typed says something to two sessions at the same moment, and is the order in which a tmux
+	// that types began and ended. It waits for a second one that types, for as long as the agent
+	// lets it.
+	typed := func(limit int) (steps string) {
+		GinkgoHelper()
+		h := env.NewDemoHost()
+		both := []*api.WorkItemSession{h.WorkItem(538), h.WorkItem(539)}
+		for _, s := range both {
+			says(h, s, "before")
+		}
+		instead(h, " load-buffer ", `echo -n "(" >>"$dir/steps"
+	for ((i = 0; i < 30; i++)); do [[ $(<"$dir/steps") == *"(("* ]] && break; sleep 0.1; done
+	echo -n ")" >>"$dir/steps"`, "--workers", itoa(limit))
+		for _, s := range both {
+			h.Ready(s)
+		}
+		var said []*api.SessionMessage
+		for _, s := range both {
+			said = append(said, h.Say(s, "at the same moment"))
+		}
+		for _, m := range said {
+			h.AwaitOutcome(m, testenv.Submitted, time.Minute)
+		}
+		Expect(h.Submits("at the same moment")).To(HaveLen(2))
+		b, err := os.ReadFile(filepath.Join(h.Dir, "steps"))
+		Expect(err).NotTo(HaveOccurred())
+		return string(b)
+	}
+
+	It("C053: are typed one after the other where the limit is one", func() {
+		Expect(typed(1)).To(Equal("()()"))
+	})
+
+	It("C053: are typed side by side where it is two", func() {
+		Expect(typed(2)).To(Equal("(())"))
+	})
 })
