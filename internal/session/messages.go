@@ -203,7 +203,7 @@ func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool
 	}
 	step, err := delivery.Advance(ctx, t.Terminal, request, t.now())
 	if err != nil {
-		wait, err = t.undelivered(m, err)
+		wait, err = t.undelivered(ctx, m, err)
 		return false, wait, err
 	}
 	if m.Status.DeliveredTime == nil && !step.Progress.Pasted.IsZero() {
@@ -248,17 +248,22 @@ func (t *turn) request(ctx context.Context, m *api.SessionMessage, body, digest 
 }
 
 // undelivered is what becomes of a delivery that failed for now.
-func (t *turn) undelivered(m *api.SessionMessage, err error) (time.Duration, error) {
+func (t *turn) undelivered(ctx context.Context, m *api.SessionMessage, err error) (time.Duration, error) {
 	if !errors.Is(err, tmux.ErrUnknown) {
 		t.dispatchFails(m, err)
 		return 0, t.fail("delivering message "+m.Name, err)
 	}
 	t.Log.Info("delivery waits for tmux", "message", m.Name, "reason", err.Error())
 	// An answer is no silence: what tmux refuses while the session lives is told.
-	if u := (*tmux.UnknownError)(nil); errors.As(err, &u) && u.Reason == tmux.ReasonFailed {
-		t.dispatchFails(m, err)
+	if u := (*tmux.UnknownError)(nil); !errors.As(err, &u) || !u.Answered() {
+		return time.Second, nil
 	}
-	return time.Second, nil
+	t.dispatchFails(m, err)
+	why := "tmux refused it, which is tried again: " + err.Error()
+	if t.attempted(m) {
+		return time.Second, t.stands(ctx, m, "the text is pasted and not known to be submitted: "+why)
+	}
+	return time.Second, t.hold(ctx, m, why)
 }
 
 // attemptPath is where the newest delivery that was begun is noted.

@@ -78,6 +78,15 @@ func (e *UnknownError) Error() string {
 	return b.String()
 }
 
+// Answered reports that tmux did answer, and not as it was asked to: it refused.
+func (e *UnknownError) Answered() bool {
+	switch e.Reason {
+	case ReasonFailed, ReasonPermission, ReasonNoSentinel, ReasonMalformed:
+		return true
+	}
+	return false
+}
+
 // Is makes errors.Is(err, ErrUnknown) true.
 func (e *UnknownError) Is(target error) bool { return target == ErrUnknown }
 

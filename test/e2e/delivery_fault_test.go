@@ -118,4 +118,28 @@ var _ = Describe("a message and a fault", func() {
 		Expect(h.HarnessPID(s)).To(Equal(pid))
 		Expect(logged(h.Agent, s, "dispatch.failed")).To(HaveLen(1))
 	})
+
+	DescribeTable("C056: what tmux refuses while the session lives is told in the message's status and once as an event, tried again, and succeeds", func(words, script, says string) {
+		h := env.NewDemoHost()
+		s := h.WorkItem(57)
+		instead(h, words, `[ ! -e "$dir/refuses" ] || { `+script+`; }`)
+		m := h.Say(s, "before")
+		h.AwaitOutcome(m, testenv.Submitted)
+		pid, refuses := h.HarnessPID(s), filepath.Join(h.Dir, "refuses")
+		Expect(os.WriteFile(refuses, nil, 0o600)).To(Succeed())
+		m = h.Say(s, "tried again")
+		Expect(told(h, s, "dispatch.failed", 1)[0]).To(telling("message", m.Name, "will_retry", true))
+		Eventually(heldFor).WithArguments(m).Should(And(ContainSubstring(says), ContainSubstring("tried again")))
+		Expect(get(m).Status.Outcome.Final()).To(BeFalse())
+		Expect(h.Submits("tried again")).To(BeEmpty())
+		Expect(os.Remove(refuses)).To(Succeed())
+		h.AwaitOutcome(m, testenv.Submitted, time.Minute)
+		Expect(heardBy(h, pid)).To(Equal([]string{"before", "tried again"}))
+		Expect(h.HarnessPID(s)).To(Equal(pid))
+		Expect(logged(h.Agent, s, "dispatch.failed")).To(HaveLen(1))
+	},
+		Entry("a text that it does not load", " load-buffer ", `echo "no space left on device" >&2; exit 1`, "no space left on device"),
+		Entry("a text, without a word", " load-buffer ", `exit 1`, "tmux refused it"),
+		Entry("what it says to have done, and has not", " load-buffer ", `exit 0`, "exit status 0 without the expected answer"),
+	)
 })
