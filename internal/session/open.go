@@ -100,10 +100,11 @@ func Open(ctx context.Context, o HostOptions) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	_, err = server.Ensure(ctx)
 	for _, w := range server.Warnings() {
 		o.Log.Info("warning: " + w)
 	}
-	if _, err := server.Ensure(ctx); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("starting the terminal server: %w", err)
 	}
 	return &Engine{

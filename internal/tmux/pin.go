@@ -2,7 +2,10 @@ package tmux
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,13 +15,19 @@ type pin struct {
 	// scope is the flag of set-option: -s server, -g session, -gw window.
 	scope, name, value string
 	hook               bool
+	// without says what is missing on a server that refuses the option; sessions run all the
+	// same. "" is an option that we cannot do without.
+	without string
 }
 
-// pins are set by every Ensure. Whoever changes one of them on our server could make
+// remainOnExit is the option that keeps a dead pane.
+const remainOnExit = "remain-on-exit"
+
+// pins are set by every Ensure, but for those that the server refuses. Whoever changes one of them on our server could make
 // it end sessions, or lose what a dead one left (T11, T12, T13, T34).
 func (s *Server) pins() []pin {
 	signal := "wait-for -S " + eventChannel
-	return []pin{
+	all := []pin{
 		// Nothing ends the server or a session but we.
 		{scope: "-s", name: "exit-empty", value: "off"},
 		{scope: "-s", name: "exit-unattached", value: "off"},
@@ -26,7 +35,8 @@ func (s *Server) pins() []pin {
 		// A client whose session ends is not shown another one (U12).
 		{scope: "-g", name: "detach-on-destroy", value: "on"},
 		// A pane whose program ended stays, with its exit status and its last lines.
-		{scope: "-gw", name: "remain-on-exit", value: "on"},
+		{scope: "-gw", name: remainOnExit, value: "on",
+			without: "a terminal is gone with its harness, without exit status and last words"},
 		{scope: "-g", name: "history-limit", value: strconv.Itoa(s.historyLimit)},
 		// A client's environment never gets into a session.
 		{scope: "-g", name: "update-environment", value: ""},
@@ -39,6 +49,39 @@ func (s *Server) pins() []pin {
 		{name: "pane-exited", value: signal, hook: true},
 		{name: "session-closed", value: signal, hook: true},
 	}
+	return slices.DeleteFunc(all, func(p pin) bool { return s.refuses(p.name) })
+}
+
+// refuses reports that the server does not take an option.
+func (s *Server) refuses(option string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused[option]
+}
+
+// optionPattern is how tmux 3.2 to 3.8 refuse an option, which they name.
+var optionPattern = regexp.MustCompile(`^(?:invalid|unknown|ambiguous) option: ([a-z-]+)`)
+
+// doWithout notes that the server refuses an option, as err says, where we can do without it.
+func (s *Server) doWithout(err error) bool {
+	var u *UnknownError
+	if !errors.As(err, &u) {
+		return false
+	}
+	m := optionPattern.FindStringSubmatch(u.Stderr)
+	if m == nil {
+		return false
+	}
+	for _, p := range s.pins() {
+		if p.name == m[1] && p.without != "" {
+			s.mu.Lock()
+			s.refused[p.name] = true
+			s.mu.Unlock()
+			s.warn("the tmux server refuses the option " + p.name + ": " + p.without + "; use tmux 3.2 or newer, unchanged")
+			return true
+		}
+	}
+	return false
 }
 
 const pinMark = "LOOP-PIN"
@@ -59,9 +102,24 @@ func (p pin) show() []command {
 	return []command{name, {"show-options", p.scope + "v", p.name}}
 }
 
-// pin sets the options, the hooks and the anchor session and reads them back, in one
-// invocation: nothing comes in between.
+// pin sets the options, the hooks and the anchor session, with all that the server takes.
+// Another server is asked for all of them again.
 func (s *Server) pin(ctx context.Context) (Epoch, error) {
+	s.mu.Lock()
+	if s.pinned != s.seen.epoch {
+		s.refused = map[string]bool{}
+	}
+	s.mu.Unlock()
+	for {
+		epoch, err := s.pinOnce(ctx)
+		if err == nil || !s.doWithout(err) {
+			return epoch, err
+		}
+	}
+}
+
+// pinOnce sets them and reads them back, in one invocation: nothing comes in between.
+func (s *Server) pinOnce(ctx context.Context) (Epoch, error) {
 	const op = "pin"
 	cmds := []command{sentinel(beginMark)}
 	for _, p := range s.pins() {

@@ -73,6 +73,7 @@ type Server struct {
 	warnings []string
 	pinned   Epoch // the server that drift is about
 	drift    []string
+	refused  map[string]bool // options that the pinned server does not take
 	watchers map[*watcher]struct{}
 	typing   map[string]*typing // by delivery
 }

@@ -24,8 +24,8 @@ const (
 var objectRegexp = regexp.MustCompile(`^[A-Za-z0-9/._-]{0,300}$`)
 
 // Spawn creates a session with one pane that executes req.Argv in req.Dir. The stamps and
-// remain-on-exit are set in the same invocation, so that neither a fast end of the
-// program nor a crash of ours leaves a session without them (T12).
+// remain-on-exit, where the server takes it, are set in the same invocation, so that neither
+// a fast end of the program nor a crash of ours leaves a session without them (T12).
 //
 // The program gets the server's environment, LOOP_UID, and no TMUX and TMUX_PANE. A
 // program that cannot be executed is no error: its pane is dead with exit status 126 or
@@ -47,14 +47,17 @@ func (s *Server) Spawn(ctx context.Context, req SpawnRequest) (Spawned, error) {
 		"-c", strings.ReplaceAll(req.Dir, "#", "##"), // a format: #(...) would run
 		"-e", "LOOP_UID=" + req.UID,
 		"--", "/usr/bin/env", "-u", "TMUX", "-u", "TMUX_PANE"}
-	a, err := s.ask(ctx, op,
+	cmds := []command{
 		append(create, req.Argv...),
-		command{"set-option", "-t", target, uidOption, req.UID},
-		command{"set-option", "-t", target, generationOption, req.Generation},
-		command{"set-option", "-t", target, objectOption, req.Object},
-		command{"set-option", "-t", target, "destroy-unattached", "off"},
-		command{"set-option", "-w", "-t", target, "remain-on-exit", "on"},
-		sentinel(endMark))
+		{"set-option", "-t", target, uidOption, req.UID},
+		{"set-option", "-t", target, generationOption, req.Generation},
+		{"set-option", "-t", target, objectOption, req.Object},
+		{"set-option", "-t", target, "destroy-unattached", "off"},
+	}
+	if !s.refuses(remainOnExit) {
+		cmds = append(cmds, command{"set-option", "-w", "-t", target, remainOnExit, "on"})
+	}
+	a, err := s.ask(ctx, op, append(cmds, sentinel(endMark))...)
 	if err != nil {
 		return Spawned{}, err
 	}

@@ -68,18 +68,21 @@ func (s *Server) Retain(ctx context.Context, t Target) (Result, error) {
 	if err := t.validate(op, false); err != nil {
 		return Result{}, err
 	}
+	if s.refuses(remainOnExit) {
+		return Result{Outcome: Refused, Detail: "the server refuses the option " + remainOnExit}, nil
+	}
 	t.PaneID = ""
 	snap, err := s.list(ctx, op, command{"list-panes", "-s", "-t", t.session(), "-F", paneFormat})
 	if err != nil || snap.Epoch != t.Epoch || len(snap.Sessions) == 0 {
 		return t.unlisted(snap, err)
 	}
-	then := "set-option -w -t '" + t.session() + "' remain-on-exit on"
+	then := "set-option -w -t '" + t.session() + "' " + remainOnExit + " on"
 	seen := map[string]bool{}
 	for _, p := range snap.Sessions[0].Panes {
 		if !seen[p.WindowID] {
 			seen[p.WindowID] = true
 			then += " ; if-shell -F -t '" + t.SessionID + ":" + p.WindowID + "' '#{==:#{window_id}," + p.WindowID + "}' " +
-				"'set-option -w -t " + p.WindowID + " remain-on-exit on' ''"
+				"'set-option -w -t " + p.WindowID + " " + remainOnExit + " on' ''"
 		}
 	}
 	then += " ; display-message -p " + doneMark

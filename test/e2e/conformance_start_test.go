@@ -208,6 +208,29 @@ var _ = Describe("the first start of a session", func() {
 		Expect(h.Pane(s).Dead).To(BeTrue())
 	})
 
+	It("C017: goes on, with a warning, where the server takes the option for no terminal, and then without dead panes", func() {
+		h := env.NewDemoHost()
+		// tmux itself refuses it under another name, which its answer does not tell.
+		instead(h, "remain-on-exit", `{ err=$("${tmux[0]}" "${@//remain-on-exit/remain-on-exit-x}" 2>&1 >&9); code=$?; } 9>&1
+	[ -z "$err" ] || echo "${err//remain-on-exit-x/remain-on-exit}" >&2
+	exit $code`)
+		h.Tmux("set-option", "-gw", "remain-on-exit", "off") // the agent was there before
+		s := h.Standing("refusing-tmux")
+		h.Ready(s)
+		aTurn(h, s, "are you there?")
+		By("starting it again when it ends, though its terminal is gone with it")
+		pid := h.HarnessPID(s)
+		h.KillHarness(s)
+		h.Await(s, api.ConditionResumed, "True/ConversationContinued")
+		h.Ready(s)
+		Expect(h.HarnessPID(s)).NotTo(Equal(pid))
+		By("stopping it, which leaves nothing")
+		h.Update(s, func() { s.Spec.State = api.SessionStateStopped })
+		h.Await(s, api.ConditionReady, "True/Stopped")
+		Expect(h.Sessions()).To(BeEmpty())
+		Expect(strings.Count(string(h.Agent.Err.Contents()), "refuses the option remain-on-exit: ")).To(Equal(1))
+	})
+
 	It("C019: brings a first prompt of 40 KB whole, and shows it in the arguments and the environment of no process", func() {
 		h := env.NewDemoHost()
 		word := "prompt-of-" + h.Name
