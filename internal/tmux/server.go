@@ -105,6 +105,7 @@ func New(cfg Config) (*Server, error) {
 		serverEnv:    serverEnvironment(os.Environ(), cfg.PassEnv),
 		watchers:     map[*watcher]struct{}{},
 		typing:       map[string]*typing{},
+		refused:      map[string]bool{},
 	}
 	if s.timeout == 0 {
 		s.timeout = defaultTimeout
