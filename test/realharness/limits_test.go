@@ -106,6 +106,7 @@ var _ = Describe("a real harness whose turns are refused", func() {
 		atPrompt(h, s)
 		for _, c := range []struct{ opens, shows, says string }{
 			{"C-r", "Filter history", "the search in its history is open at the terminal"},
+			{"C-o", "Showing detailed transcript", "the transcript is open at the terminal"},
 		} {
 			By(c.says)
 			keys(h, s, c.shows, c.opens)
@@ -117,6 +118,16 @@ var _ = Describe("a real harness whose turns are refused", func() {
 			Eventually(taken(m), slowly).Should(HaveLen(1))
 			atPrompt(h, s)
 		}
+
+		By("the transcript of a turn under way, whose last row begins otherwise")
+		h.AwaitOutcome(h.Say(s, "[[slow 10s]] Think."), testenv.Submitted, slowly)
+		keys(h, s, "working · Showing detailed transcript", "C-o")
+		seen := h.Say(s, "Not into the transcript.")
+		Eventually(held(seen), slowly).Should(And(HavePrefix("the transcript is open at the terminal"), HaveSuffix("press Escape")))
+		h.Keys(s.Status.TmuxTarget, "Escape")
+		h.AwaitOutcome(seen, testenv.Submitted, slowly)
+		Eventually(taken(seen), slowly).Should(HaveLen(1))
+		atPrompt(h, s)
 
 		By("vim's visual mode, in which a carriage return submits nothing")
 		keys(h, s, "-- INSERT --", "i")
