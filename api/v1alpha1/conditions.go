@@ -98,6 +98,11 @@ const (
 	// ReasonConversationInUse: another session of the host goes on with the conversation
 	// that is to be resumed. The message names it: stop or delete one of the two.
 	ReasonConversationInUse = "ConversationInUse"
+	// ReasonConversationAltered: the file of the conversation that is to be resumed is not as
+	// the harness left it: somebody else wrote to it. The message names it and how to accept
+	// it as it is (annotation theloop.dev/accept-conversation). Moved away, it is replaced by
+	// a fresh conversation.
+	ReasonConversationAltered = "ConversationAltered"
 	// ReasonTmuxUnknown: tmux did not answer, so nothing is done. See the message; a
 	// stopped server goes on with kill -CONT.
 	ReasonTmuxUnknown = "TmuxUnknown"

@@ -18,6 +18,11 @@ const (
 	// ForceCleanupAnnotation with the value "true" lets a cleanup end panes that a person
 	// opened in the session's terminal, with what is not saved in them.
 	ForceCleanupAnnotation = "theloop.dev/force-cleanup"
+	// AcceptConversationAnnotation lets a session go on with a conversation that somebody else
+	// wrote to. Its value is the digest of the file that was looked at, as the session's
+	// message names it (reason ConversationAltered): what is written to it later is not
+	// accepted with it.
+	AcceptConversationAnnotation = "theloop.dev/accept-conversation"
 	// UndoCleanupAnnotation asks, with an opaque token as its value, that the next
 	// checkout of the session be the one that was removed last, with its uncommitted
 	// work, instead of a new one. It is done once for each value that differs from

@@ -215,6 +215,8 @@ func remedy(s Session, reason string) string {
 		return "the-loop doctor"
 	case api.ReasonHarnessUnsupported, api.ReasonClassNotFound:
 		return "the-loop classes list"
+	case api.ReasonConversationAltered:
+		return "kubectl describe " + kubectlName(s) // the message has the command
 	case api.ReasonOccupied, api.ReasonConversationInUse, api.ReasonDirectoryMissing, api.ReasonInvalidSpec, api.ReasonPromptUnreadable, api.ReasonNoSeparateCheckout:
 		return "kubectl edit " + kubectlName(s)
 	case api.ReasonStarting, api.ReasonPreparingWorkspace, api.ReasonStopping, api.ReasonReconciling, api.ReasonResumePending:

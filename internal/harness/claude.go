@@ -32,6 +32,9 @@ func (claude) Traits() Traits {
 		SubmitGap:   150 * time.Millisecond,
 		TakenWithin: 10 * time.Second,
 		LosesReturn: true,
+		// Compacting and resuming add to the file. A streamed answer that is begun anew is cut
+		// off its end, in its own turn.
+		Appends: true,
 		Env: []string{
 			"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL",
 			"CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR",

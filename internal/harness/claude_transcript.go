@@ -11,26 +11,47 @@ type Transcripts interface {
 	// Lost reports that a conversation is not where its harness said that it keeps it, nor
 	// anywhere else where it would look. What cannot be looked for is not lost.
 	Lost(path, conversation string) bool
+	// Found is where a conversation is that its harness said it keeps at path: there, or
+	// elsewhere where it would look; path where it is nowhere.
+	Found(path, conversation string) string
 }
 
 // Lost looks in the directories of all projects: Claude Code finds a conversation by its id,
 // whatever directory it is started in. An id that was never said anything in has no file.
 func (claude) Lost(path, conversation string) bool {
+	found, looked := claudeFind(path, conversation)
+	return looked && found == ""
+}
+
+func (claude) Found(path, conversation string) string {
+	if _, err := os.Lstat(path); err == nil {
+		return path
+	}
+	if found, _ := claudeFind(path, conversation); found != "" {
+		return found
+	}
+	return path
+}
+
+// claudeFind looks for the file of a conversation beside that of path, in the directories of
+// all projects. What cannot be looked at may be it.
+func claudeFind(path, conversation string) (found string, looked bool) {
 	if filepath.Base(path) != conversation+".jsonl" || !ValidConversationID(conversation) {
-		return false
+		return "", false
 	}
 	projects := filepath.Dir(filepath.Dir(path))
 	dirs, err := os.ReadDir(projects)
 	if err != nil {
-		return false
+		return "", false
 	}
 	for _, d := range dirs {
 		if d.Type().IsRegular() {
 			continue
 		}
-		if _, err := os.Stat(filepath.Join(projects, d.Name(), conversation+".jsonl")); err == nil || !os.IsNotExist(err) {
-			return false
+		file := filepath.Join(projects, d.Name(), conversation+".jsonl")
+		if _, err := os.Stat(file); err == nil || !os.IsNotExist(err) {
+			return file, true
 		}
 	}
-	return true
+	return "", true
 }

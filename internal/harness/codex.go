@@ -36,6 +36,7 @@ func (codex) Traits() Traits {
 		// As for Claude Code: a dialog that opens is told within this time.
 		SubmitGap:   150 * time.Millisecond,
 		TakenWithin: 10 * time.Second,
+		Appends:     true,
 		Env:         []string{"CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"},
 	}
 }

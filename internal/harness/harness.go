@@ -113,6 +113,10 @@ type Traits struct {
 	LosesReturn bool
 	// TakenWithin bounds the wait for the evidence after the carriage return.
 	TakenWithin time.Duration
+	// Appends: the file in which a conversation is kept (State.TranscriptPath) is only added
+	// to, but for what a turn under way takes back of itself. Only of such a file it can be
+	// told whether anybody else has written to it.
+	Appends bool
 }
 
 // Gap is the pause between the paste of a text of so many bytes and the carriage

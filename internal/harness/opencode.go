@@ -22,7 +22,8 @@ func (opencode) Binary() string { return "opencode" }
 // Traits: its prompt takes input 8 to 16 s after the start, and after up to 34 s on a
 // busy host; the first prompt of a session was told 2 s after the carriage return, later
 // ones at once. A carriage return directly after the paste was taken. A text typed while
-// a turn was being given up was taken and never answered.
+// a turn was being given up was taken and never answered. All conversations are in one
+// database, which has no part that stays as it was: Appends is not so.
 func (opencode) Traits() Traits {
 	return Traits{
 		Resumes:     true,

@@ -61,6 +61,8 @@ func (t *turn) carryOut(ctx context.Context, plan Plan) (again bool, wait time.D
 		return true, 0, nil
 	case ActionAdopt:
 		return true, 0, t.adopt(ctx)
+	case ActionCompare:
+		return t.compareConversation(ctx)
 	case ActionPrepareCheckout:
 		return t.prepareCheckout(ctx)
 	case ActionRemoveCheckout:
@@ -124,8 +126,7 @@ func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error
 	if problem != nil {
 		// Nothing is half made: the record says no more than it did.
 		before.DeepCopyInto(t.status)
-		t.setRunning(metav1.ConditionFalse, problem.Reason, problem.Message)
-		t.blocked = problem
+		t.inTheWay(problem)
 		return false, unknownRequeue, nil
 	}
 	if plan.Mode == api.LaunchResume && !plan.Intended {
@@ -155,6 +156,14 @@ func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error
 	}
 	t.prepare(ctx)
 	return t.create(ctx, start.file, plan)
+}
+
+// inTheWay says what was found to be in the way of a start that was decided on.
+func (t *turn) inTheWay(problem *Obstacle) {
+	if problem != nil {
+		t.setRunning(metav1.ConditionFalse, problem.Reason, problem.Message)
+		t.blocked = problem
+	}
 }
 
 // start is what a launch needs: its command, and the first message with the file in which
@@ -373,6 +382,10 @@ func (t *turn) create(ctx context.Context, f launch.File, plan Plan) (bool, time
 	if err != nil {
 		return t.spawnFailed(fmt.Errorf("the file of the launch cannot be written: %w", err))
 	}
+	if err := t.reopen(); err != nil {
+		_ = os.Remove(path)
+		return t.spawnFailed(err)
+	}
 	obj := t.Object
 	faultpoint.At(faultpoint.Spawning)
 	spawned, err := t.Terminal.Spawn(ctx, tmux.SpawnRequest{
@@ -543,6 +556,7 @@ func (t *turn) release(ctx context.Context) (bool, time.Duration, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Log.Error(err, "removing the session's state directory")
 	}
+	t.dropSeals()
 	if t.sight.Holder.Ours() {
 		if err := t.leaveSign(dir); err != nil {
 			t.Log.Error(err, "keeping the sign of a retained terminal")

@@ -95,6 +95,11 @@ type Input struct {
 	// Lost: the conversation on record is not on the host any more.
 	Lost bool
 
+	// Uncompared: whether the conversation on record is still as its harness left it is to be
+	// found out before it is gone on with. Altered says how it is not, and what a person does.
+	Uncompared bool
+	Altered    string
+
 	// Started: the harness of this record ran at some time.
 	Started bool
 	// Registered: a conversation was registered by hand and never started by us.
@@ -192,6 +197,8 @@ const (
 	ActionKillSession Action = "KillSession"
 	// ActionClose records that the session is stopped, as wanted.
 	ActionClose Action = "Close"
+	// ActionCompare compares the conversation with what its harness left.
+	ActionCompare Action = "Compare"
 	// ActionPrepareCheckout makes the checkout in which the harness is to be started.
 	ActionPrepareCheckout Action = "PrepareCheckout"
 	// ActionRemoveCheckout removes the checkout, and keeps what was not committed.
@@ -426,13 +433,32 @@ func (in Input) start() Plan {
 		if in.sweepDue() {
 			return in.act(ActionSweep, api.ReasonStarting, "ending what the harness left behind")
 		}
+		if p, held := in.compareFirst(); held {
+			return p
+		}
 	case HolderDeadOurs:
 		if !in.Swept {
 			return in.act(ActionSweep, api.ReasonStarting, "ending what the harness left behind")
 		}
+		if p, held := in.compareFirst(); held {
+			return p
+		}
 		return in.clear()
 	}
 	return in.spawn()
+}
+
+// compareFirst keeps a session from a conversation that somebody else may have written. It
+// comes after the sweep, with which the harness's own last write is done, and before the
+// terminal is cleared, which is then still there to be read.
+func (in Input) compareFirst() (Plan, bool) {
+	switch resumes := in.spawned().Mode == api.LaunchResume; {
+	case resumes && in.Uncompared:
+		return in.act(ActionCompare, api.ReasonStarting, "comparing the conversation with what its harness left"), true
+	case resumes && in.Altered != "":
+		return in.wait(api.ReasonConversationAltered, in.Altered, unknownRequeue), true
+	}
+	return Plan{}, false
 }
 
 func (in Input) clear() Plan {
@@ -450,6 +476,11 @@ func (in Input) spawn() Plan {
 	if in.CheckoutMissing {
 		return in.act(ActionPrepareCheckout, api.ReasonPreparingWorkspace, "making the checkout")
 	}
+	return in.spawned()
+}
+
+// spawned is the launch, with the conversation that it begins or goes on with.
+func (in Input) spawned() Plan {
 	p := in.act(ActionSpawn, api.ReasonStarting, "starting the harness")
 	p.Restart = in.RestartRequested
 	switch {

@@ -50,7 +50,7 @@ func does(actions ...session.Action) func(*input, *plan) bool {
 func always(*input, *plan) bool { return true }
 
 // startsSomething are the actions that lead to a start.
-var startsSomething = does(session.ActionSpawn, session.ActionClear, session.ActionSweep, session.ActionPrepareCheckout, session.ActionAsk)
+var startsSomething = does(session.ActionSpawn, session.ActionClear, session.ActionSweep, session.ActionPrepareCheckout, session.ActionCompare, session.ActionAsk)
 
 func running(in *input) bool { return in.Desired == session.DesiredRunning }
 
@@ -222,6 +222,14 @@ var starting = []invariant{
 	must("R09: a conversation is resumed only where that is possible, also when it was intended before",
 		func(_ *input, p *plan) bool { return p.Mode == api.LaunchResume },
 		func(in *input, p *plan) bool { return in.CanResume && !p.NewConversation }),
+	must("R14: a conversation is resumed only where it is known to be as its harness left it",
+		func(_ *input, p *plan) bool { return p.Mode == api.LaunchResume },
+		func(in *input, _ *plan) bool { return !in.Uncompared && in.Altered == "" }),
+	must("R14: an altered conversation is in the way of its resume alone, ends nothing, and is looked at again",
+		func(_ *input, p *plan) bool { return p.Reason == api.ReasonConversationAltered },
+		func(in *input, p *plan) bool {
+			return running(in) && in.Altered != "" && in.CanResume && p.Action == session.ActionNone && p.Messages == session.MessagesWait && p.Requeue > 0
+		}),
 	must("C021: an intent is carried out as it was recorded",
 		func(_ *input, p *plan) bool { return p.Intended },
 		func(in *input, p *plan) bool { return in.Intended && p.Mode == in.IntendedMode && !p.NewConversation }),

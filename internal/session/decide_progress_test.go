@@ -84,6 +84,8 @@ func (s state) next(p plan) []state {
 		return []state{s.cleared(dCheckoutMissing), s.with(dObstacle, 1)}
 	case session.ActionRemoveCheckout:
 		return []state{s.cleared(dRemove), s.with(dRemove, notRemovable)}
+	case session.ActionCompare:
+		return []state{s.cleared(dAltered), s.with(dAltered, altered)}
 	case session.ActionAsk:
 		return []state{s.with(dVerdict, verdictAwaited), s.cleared(dVerdict)}
 	case session.ActionAdopt:
@@ -97,7 +99,7 @@ func (s state) next(p plan) []state {
 // spawned is a start: it holds, or the harness ends at once.
 func (s state) spawned(p plan) []state {
 	s = s.held(session.HolderLiveOurs).with(dStarted, 1).
-		cleared(dIntended, dAsked, dGrace, dClosed, dRestartRequested, dArgsDiffer, dUnrecorded, dSwept, dClearFailed, dResume, dProbe, dBackoff, dVerdict)
+		cleared(dIntended, dAsked, dGrace, dClosed, dRestartRequested, dArgsDiffer, dUnrecorded, dSwept, dClearFailed, dResume, dProbe, dBackoff, dVerdict, dAltered)
 	out := []state{s}
 	if p.Mode == api.LaunchResume {
 		s = s.with(dResume, number(resumes, session.ResumePending))
@@ -200,9 +202,9 @@ func (s state) notStarted(in input, p plan) string {
 	occupied := in.Holder != session.HolderAbsent && in.Holder != session.HolderDeadOurs && !(in.Holder == session.HolderDeadForeign ||
 		in.Holder == session.HolderDeadOther && !in.OccupantKnown)
 	switch {
-	case len(in.Gates) == 0 && in.Tidy && in.Holder == session.HolderDeadOurs && !in.Dying && in.Obstacle == nil && !in.ClearFailed:
+	case len(in.Gates) == 0 && in.Tidy && in.Holder == session.HolderDeadOurs && !in.Dying && in.Obstacle == nil && !in.ClearFailed && p.Reason != api.ReasonConversationAltered:
 		return "a terminal stays that is to be closed"
-	case len(in.Gates) > 0 || in.Obstacle != nil || occupied || in.ClearFailed:
+	case len(in.Gates) > 0 || in.Obstacle != nil || occupied || in.ClearFailed || p.Reason == api.ReasonConversationAltered:
 		return ""
 	case in.Registered && !in.Started && !in.Intended:
 		if messageWaits(&in) || in.RestartRequested {

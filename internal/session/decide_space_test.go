@@ -53,6 +53,7 @@ const (
 	dRemove
 	dVerdict
 	dLost
+	dAltered
 	dCount
 )
 
@@ -91,6 +92,12 @@ const (
 // notRemovable is a checkout that could not be removed.
 const notRemovable = 2
 
+// What is known of the file of a conversation, but for that it is as it was.
+const (
+	uncompared = 1
+	altered    = 2
+)
+
 // What is known of the model and the effort of a harness that ended, but for nothing to
 // ask: it is to be asked, the start is held for its answer, or no longer.
 const (
@@ -108,6 +115,7 @@ var dimensions = [dCount]dimension{
 	dOccupantKnown: {"occupantKnown", 2}, dClearFailed: {"clearFailed", 2}, dSwept: {"swept", 2}, dEndpointsLeft: {"endpointsLeft", 2},
 	dMessageDue: {"messageDue", 2}, dDying: {"dying", 2}, dTidy: {"tidy", 2}, dRetain: {"retain", 4}, dForce: {"force", 2},
 	dCheckoutMissing: {"checkoutMissing", 2}, dRemove: {"removeCheckout", 3}, dVerdict: {"verdict", 4}, dLost: {"lost", 2},
+	dAltered: {"altered", 3},
 }
 
 // point is one combination of all inputs.
@@ -139,6 +147,12 @@ func (p point) in() session.Input {
 		in.VerdictUntil = deadlines[ahead]
 	case verdictLate:
 		in.VerdictUntil = deadlines[reached]
+	}
+	switch p[dAltered] {
+	case uncompared:
+		in.Uncompared = true
+	case altered:
+		in.Altered = "somebody else wrote to it"
 	}
 	if p[dRemove] == notRemovable {
 		in.RemovalProblem = "git says no"
@@ -199,7 +213,14 @@ var notLive = []int{
 }
 
 // notHere are what the spaces of sessions that do not live leave to others.
-var notHere = []int{dGates, dDying, dVerdict}
+var notHere = []int{dGates, dDying, dVerdict, dAltered}
+
+// resumed are what decides whether a start goes on with a conversation; unhurried what
+// decides whether there is one, which other spaces have.
+var (
+	resumed   = []int{dRegistered, dStarted, dIntended, dClosed, dRestartRequested, dAsked, dResume, dMessageDue, dSwept, dCanResume, dLost, dTidy}
+	unhurried = []int{dGates, dDying, dVerdict, dRestart, dBackoff, dDelivery, dObstacle, dClearFailed, dCheckoutMissing}
+)
 
 func plus(a []int, b ...int) []int { return append(a[:len(a):len(a)], b...) }
 
@@ -235,6 +256,10 @@ var spaces = []space{
 	{name: "running and asked first, without an answer in time", desired: desires[:1], holders: only(session.HolderAbsent),
 		varies: plus(notLive, dSwept, dCanResume), fixed: map[int]uint8{dVerdict: verdictLate}, quiet: plus(notHere, dCheckoutMissing, dLost)},
 	{name: "running and absent", desired: desires[:1], quiet: notHere, holders: only(session.HolderAbsent), varies: plus(notLive, dSwept, dCanResume, dCheckoutMissing, dLost)},
+	{name: "running, and its conversation not compared yet", desired: desires[:1], holders: only(session.HolderAbsent, session.HolderDeadOurs),
+		varies: resumed, fixed: map[int]uint8{dAltered: uncompared}, quiet: unhurried},
+	{name: "running, and its conversation altered", desired: desires[:1], holders: only(session.HolderAbsent, session.HolderDeadOurs),
+		varies: resumed, fixed: map[int]uint8{dAltered: altered}, quiet: unhurried},
 	{name: "running and dead", desired: desires[:1], quiet: notHere, holders: only(session.HolderDeadOurs), varies: plus(notLive, dSwept, dClearFailed, dTidy)},
 	{name: "running and occupied by a dead other", desired: desires[:1], quiet: notHere, holders: only(session.HolderDeadOther), varies: plus(notLive, dOccupantKnown, dClearFailed)},
 	{name: "running and occupied by a dead stranger", desired: desires[:1], quiet: notHere, holders: only(session.HolderDeadForeign), varies: plus(notLive, dClearFailed)},

@@ -38,6 +38,8 @@ var (
 	restart = func(in *input) { in.RestartRequested = true }
 	other   = func(in *input) { in.ArgsDiffer = true }
 	left    = func(in *input) { in.RemoveCheckout = true }
+	forged  = func(in *input) { in.Altered = "somebody else wrote to it" }
+	unsure  = func(in *input) { in.Uncompared = true }
 	stuck   = func(in *input) { in.RemovalProblem = "git says no" }
 )
 
@@ -131,6 +133,15 @@ var _ = DescribeTable("Decide, row by row of the table of the design", func(in i
 	Entry("lifecycle row Running, verifying a resume, LiveOurs after the probe time: proved", given(live, due, pending, probed(0)), session.ActionDeliver, api.ReasonRunning),
 	Entry("T32: Running, dead, and not yet known how it ended: nothing is cleared", given(started, swept, due, refuted, func(in *input) { in.Holder, in.Dying = session.HolderDeadOurs, true }), session.ActionNone, api.ReasonStopping),
 	Entry("lifecycle row Running, verifying a resume, dead: a fresh one (C167)", given(started, swept, refuted), session.ActionSpawn, api.ReasonStarting),
+
+	Entry("R14: Running, started, the conversation is not compared yet: what is left is ended first", given(started, due, unsure), session.ActionSweep, api.ReasonStarting),
+	Entry("R14: Running, started, the conversation is not compared yet: compare", given(started, swept, due, unsure), session.ActionCompare, api.ReasonStarting),
+	Entry("R14: Running, started, it was altered: held", given(started, swept, due, forged), session.ActionNone, api.ReasonConversationAltered),
+	Entry("R14: Running, started, it was altered, DeadOurs: its terminal stays to be read",
+		given(started, swept, due, forged, holds(session.HolderDeadOurs)), session.ActionNone, api.ReasonConversationAltered),
+	Entry("R14: Running, started, it was altered, and nothing calls for a start: as it would be", given(started, swept, forged), session.ActionNone, api.ReasonExited),
+	Entry("R14: Running, LiveOurs, whatever its file is: it goes on", given(live, due, forged), session.ActionDeliver, api.ReasonRunning),
+	Entry("R14: Running, it was altered, and a fresh conversation is begun anyway", given(started, swept, refuted, forged), session.ActionSpawn, api.ReasonStarting),
 
 	Entry("lifecycle row Stopped, LiveOurs: terminate (C172)", given(live, wants(session.DesiredStopped)), session.ActionTerminate, api.ReasonStopping),
 	Entry("lifecycle row Stopped, LiveOurs: the grace runs", given(live, wants(session.DesiredStopped), askedToEnd(time.Second)), session.ActionNone, api.ReasonStopping),

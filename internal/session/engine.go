@@ -177,6 +177,8 @@ type turn struct {
 	stale bool
 	// kept counts the messages that wait for what a person, or we, left in the input box.
 	kept int
+	// compared: the conversation was compared in this turn with what its harness left.
+	compared bool
 	// byItself: the launch under way replaces a harness that ended by itself.
 	byItself bool
 }
@@ -202,6 +204,7 @@ func (e *Engine) Reconcile(ctx context.Context, s *Subject) (time.Duration, erro
 		return 0, err
 	}
 	t.notify(ctx)
+	wait = Soonest(wait, t.seal())
 	later, err := t.waiting(ctx)
 	return Soonest(Soonest(wait, later), t.delayed()), err
 }
@@ -450,6 +453,7 @@ func (t *turn) recordInto(in *Input, resumeAllowed bool) {
 	if t.obst == nil {
 		// It costs building a command line, and is asked only where something is started.
 		in.CanResume, in.Lost = t.canResume(resumeAllowed)
+		in.Uncompared, in.Altered = t.comparedAs(in.CanResume)
 		// A text that was pasted is brought to its end before the harness is.
 		in.ArgsDiffer = t.launch.differs(st) && t.mem.progress.Pasted.IsZero() && (t.head() == nil || !t.attempted(t.head()))
 	}

@@ -266,7 +266,7 @@ func (t *turn) block(plan Plan) {
 	switch {
 	case t.obst != nil && plan.Reason == t.obst.Reason && plan.Message == t.obst.Message:
 		t.blocked = t.obst
-	case plan.Reason == api.ReasonOccupied:
+	case plan.Reason == api.ReasonOccupied, plan.Reason == api.ReasonConversationAltered:
 		t.blocked = &Obstacle{Reason: plan.Reason, Message: plan.Message}
 	}
 }

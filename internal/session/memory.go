@@ -10,6 +10,7 @@ import (
 	"github.com/theloop-dev/the-loop/internal/delivery"
 	"github.com/theloop-dev/the-loop/internal/harness"
 	"github.com/theloop-dev/the-loop/internal/harness/hook"
+	"github.com/theloop-dev/the-loop/internal/harness/seal"
 )
 
 // memory is what this process remembers of a session beside its record. Losing it
@@ -43,6 +44,9 @@ type memory struct {
 	kills int
 	// stopFailed: it was told that the stop under way does not succeed.
 	stopFailed bool
+	// comparison is that of the conversation's file with what it was, which is under way, or
+	// which found another.
+	comparison *seal.Check
 	// policy is the delivery policy that was seen last.
 	policy api.DeliveryPolicy
 	// failing is the message of which it was told that its delivery is tried again.

@@ -477,6 +477,11 @@ var _ = Describe("a conversation that a person registers", func() {
 		want(both[first], api.SessionStateRunning)
 		h.Await(both[first], api.ConditionReady, "False/ConversationInUse")
 		Expect(h.Events("started")).To(HaveLen(2))
+
+		By("handing it back: what the other added is no stranger's (R14)")
+		want(both[second], api.SessionStateStopped)
+		h.Await(both[first], api.ConditionResumed, "True/ConversationContinued")
+		h.Ready(both[first])
 	})
 
 	It("gives way to a fresh one where it cannot be resumed, which is said", func() {
