@@ -81,6 +81,9 @@ const (
 	ReasonStopped = "Stopped"
 	// ReasonExited: the harness ended. It is started again as spec.restartPolicy says.
 	ReasonExited = "Exited"
+	// ReasonOOMKilled: the harness was ended because memory was short, and is started again
+	// as spec.restartPolicy says. The message says by whom, and what to raise.
+	ReasonOOMKilled = "OOMKilled"
 	// ReasonCrashLoop: the harness keeps ending and is restarted ever more slowly.
 	// Attach read-only, or look at its last screen.
 	ReasonCrashLoop = "CrashLoopBackOff"

@@ -130,6 +130,25 @@ type SessionCheckout struct {
 	Branch string `json:"branch,omitempty"`
 }
 
+// SessionTermination is an end of a harness that somebody else made.
+type SessionTermination struct {
+	// reason: OOMKilled when memory was short.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason"`
+	// message says who ended it and what can be done about it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+	// finishedAt is when it was seen to have ended.
+	// +required
+	FinishedAt metav1.Time `json:"finishedAt"`
+	// launchID is the id of the start that it was the end of.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	LaunchID string `json:"launchID,omitempty"`
+}
+
 // HostedSessionStatus is what is known of one hosted terminal session. The
 // agent of its host writes it, but for observedGeneration and the conditions
 // Scheduled, HostAvailable and Ready, which the controller writes.
@@ -220,6 +239,11 @@ type HostedSessionStatus struct {
 	// meant to run.
 	// +optional
 	ClosedAt *metav1.Time `json:"closedAt,omitempty"`
+
+	// lastTermination is the newest end of the harness that was not its own doing
+	// nor ours; it stays when the harness is started again.
+	// +optional
+	LastTermination *SessionTermination `json:"lastTermination,omitempty"`
 
 	// lastMessageAt is when a message was last typed into the session, to the
 	// minute.

@@ -9,6 +9,7 @@ const (
 	variableForm    = "an environment variable's name must match ^[A-Za-z_][A-Za-z0-9_]*$ and must not start with LOOP_"
 	marketplaceForm = "plugins.marketplaceRepo must be owner/repo, or empty"
 	promptForm      = "configMapKeyRef is required with from: ConfigMap, and allowed with no other"
+	memoryForm      = "resources.limits.memory must be an amount of memory from 16Mi to 1Pi, as 512Mi or 4Gi"
 	rootForm        = "workspace.root must be an absolute path, or start with ~/"
 )
 
@@ -25,6 +26,10 @@ var _ = Describe("a SessionClass", func() {
 		yes("a marketplace", `spec: {plugins: {marketplaceRepo: octo/plug-ins.x}}`),
 		yes("no marketplace", `spec: {plugins: {marketplaceRepo: ""}}`),
 		yes("templates for prompts", `spec: {prompts: {spawn: {from: ConfigMap, configMapKeyRef: {namespace: platform, name: prompts, key: spawn}}, event: {from: None}}}`),
+		yes("a bound of memory", `spec: {resources: {limits: {memory: 512Mi}}}`),
+		yes("a bound of memory in bytes", `spec: {resources: {limits: {memory: 16777216}}}`),
+		yes("a bound of memory in other words", `spec: {resources: {limits: {memory: "1.5e9"}}}`),
+		yes("no bound of memory", `spec: {resources: {limits: {}}}`),
 		yes("a root below the home directory", `spec: {workspace: {root: "~/work"}}`),
 	)
 
@@ -57,6 +62,13 @@ var _ = Describe("a SessionClass", func() {
 		no("a variable without a name", `spec: {harness: {env: [{name: ""}]}}`, variableForm),
 		no("a variable twice", `spec: {harness: {env: [{name: A}, {name: A}]}}`, "spec.harness.env[1]: Duplicate value"),
 		no("a value with a NUL character", `spec: {harness: {env: [{name: A, value: "\0"}]}}`, "an environment variable's value must not contain a NUL character"),
+
+		no("T02: a bound of memory in thousandths of a byte", `spec: {resources: {limits: {memory: 512m}}}`, memoryForm),
+		no("a bound of memory that nothing could start in", `spec: {resources: {limits: {memory: 16383Ki}}}`, memoryForm),
+		no("a bound of memory in bytes that nothing could start in", `spec: {resources: {limits: {memory: 512}}}`, memoryForm),
+		no("a negative bound of memory", `spec: {resources: {limits: {memory: "-1Gi"}}}`, memoryForm),
+		no("a bound of memory that is no amount", `spec: {resources: {limits: {memory: much}}}`, "spec.resources.limits.memory"),
+		no("a bound of memory beyond any machine", `spec: {resources: {limits: {memory: 2Pi}}}`, memoryForm),
 
 		no("a template from a ConfigMap that is not named", `spec: {prompts: {spawn: {from: ConfigMap}}}`, promptForm),
 		no("a template's ConfigMap without saying that it is from there", `spec: {prompts: {event: {configMapKeyRef: {namespace: a, name: b, key: c}}}}`, promptForm),

@@ -25,6 +25,9 @@ func sample(schema *apiextensionsv1.JSONSchemaProps, name string) any {
 		Expect(json.Unmarshal(schema.Enum[0].Raw, &value)).To(Succeed())
 		return value
 	}
+	if schema.XIntOrString { // a quantity
+		return "1"
+	}
 	switch schema.Type {
 	case "object":
 		if schema.AdditionalProperties != nil {

@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // SessionClass says how sessions run: which harness with which arguments, what
 // becomes of the terminal when a session ends, where checkouts live. One class
@@ -61,6 +64,11 @@ type SessionClassSpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	Plugins PluginPolicy `json:"plugins,omitempty"`
+
+	// resources bounds what a session may use of its host. It counts from the next
+	// start on.
+	// +optional
+	Resources SessionResources `json:"resources,omitzero"`
 
 	// workspace is where sessions work.
 	// +optional
@@ -333,6 +341,25 @@ type PluginPolicy struct {
 	// +kubebuilder:validation:MaxLength=200
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$')",message="plugins.marketplaceRepo must be owner/repo, or empty"
 	MarketplaceRepo *string `json:"marketplaceRepo,omitempty"`
+}
+
+// SessionResources bounds what a session may use of its host.
+type SessionResources struct {
+	// limits are what a session may use at most.
+	// +optional
+	Limits ResourceLimits `json:"limits,omitzero"`
+}
+
+// ResourceLimits are what a session may use at most.
+type ResourceLimits struct {
+	// memory that the harness and all that it starts may use together, as 4Gi, at
+	// least 16Mi. Beyond it the kernel ends the session, which is reported as
+	// OOMKilled, and no other. Omitted: no bound. Where the agent of the host
+	// cannot keep it, the session runs without, and the event
+	// session.memory_unbounded says why.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 16777216 : isQuantity(self) && quantity(self).compareTo(quantity('16Mi')) >= 0 && quantity(self).compareTo(quantity('1Pi')) <= 0",message="resources.limits.memory must be an amount of memory from 16Mi to 1Pi, as 512Mi or 4Gi (a small m is a thousandth of a byte)"
+	Memory *resource.Quantity `json:"memory,omitempty"`
 }
 
 // WorkspacePolicy is where sessions work.

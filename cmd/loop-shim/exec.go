@@ -80,13 +80,10 @@ func (s *supervisor) start() int {
 	if err != nil {
 		return complainExec(s.file.Session, s.file.Argv[0], err)
 	}
-	s.harness, err = syscall.ForkExec(binary, s.file.Argv, &syscall.ProcAttr{
-		Env:   env,
-		Files: []uintptr{0, 1, 2},
-		// Without its pane process the harness must not live on: the pane would be dead
-		// and a second harness could be started on the same conversation.
-		Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
-	})
+	var groupErr error
+	if s.harness, groupErr, err = startHarness(s.file, binary, env); groupErr != nil {
+		return complainGroup(s.file.Session, groupErr)
+	}
 	if err != nil {
 		return complainExec(s.file.Session, binary, err)
 	}

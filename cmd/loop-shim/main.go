@@ -57,6 +57,8 @@ func run(args []string) int {
 	switch {
 	case role == "exec" && len(args) == 3:
 		return runExec(args[2])
+	case role == "join" && len(args) > 6: // by exec
+		return runJoin(args[2:])
 	case role == "hook":
 		return runHook(args[2:], os.Stdin, os.Stdout)
 	case role == "--version":

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/theloop-dev/the-loop/internal/cgroup"
 	"github.com/theloop-dev/the-loop/internal/devcluster"
 	"github.com/theloop-dev/the-loop/internal/tmux"
 )
@@ -123,7 +124,7 @@ func endSessions(ctx context.Context, st state, record upRecord, grace time.Dura
 			left++
 			continue
 		}
-		if err := endSession(ctx, server, snap.Epoch, s, grace); err != nil {
+		if err := endSession(ctx, st, server, snap.Epoch, s, grace); err != nil {
 			problems = append(problems, fmt.Errorf("ending session %s: %w", s.Name, err))
 			continue
 		}
@@ -151,13 +152,16 @@ func (s state) owns(t tmux.Session) bool {
 	if t.UID == "" || filepath.Base(t.UID) != t.UID {
 		return false
 	}
-	_, err := os.Stat(filepath.Join(s.agent(), "sessions", t.UID))
+	_, err := os.Stat(s.session(t.UID))
 	return err == nil
 }
 
+// session is the directory that the agent keeps for a session.
+func (s state) session(uid string) string { return filepath.Join(s.agent(), "sessions", uid) }
+
 // endSession asks a harness to end, waits, kills what is left, and closes the
 // terminal.
-func endSession(ctx context.Context, server *tmux.Server, epoch tmux.Epoch, s tmux.Session, grace time.Duration) error {
+func endSession(ctx context.Context, st state, server *tmux.Server, epoch tmux.Epoch, s tmux.Session, grace time.Duration) error {
 	target := tmux.Target{UID: s.UID, SessionID: s.ID, Epoch: epoch}
 	if s.Live() {
 		if _, err := server.Signal(ctx, target, syscall.SIGTERM); err != nil {
@@ -170,8 +174,13 @@ func endSession(ctx context.Context, server *tmux.Server, epoch tmux.Epoch, s tm
 	if _, err := server.KillSession(ctx, target); err != nil {
 		return err
 	}
-	_, err := tmux.EndProcesses(ctx, s.UID, time.Second)
-	return err
+	if _, err := tmux.EndProcesses(ctx, s.UID, time.Second); err != nil {
+		return err
+	}
+	if _, err := cgroup.End(ctx, st.session(s.UID), tmux.IsServer); !errors.Is(err, cgroup.ErrSpared) {
+		return err
+	}
+	return nil
 }
 
 // awaitDead waits until no pane of the session lives, at most for the grace period.

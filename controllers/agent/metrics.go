@@ -26,6 +26,10 @@ var (
 	}, []string{"outcome", "reason"})
 	sessionsDesc = prometheus.NewDesc("theloop_sessions",
 		"Sessions of this host by kind and by what their harness does: Idle, Busy, AwaitingInput, Unknown, or NotRunning.", []string{"kind", "activity"}, nil)
+	residentDesc = prometheus.NewDesc("theloop_terminal_server_resident_bytes",
+		"Memory of the terminal server's process.", nil, nil)
+	budgetDesc = prometheus.NewDesc("theloop_terminal_server_history_budget_bytes",
+		"What the scrollback of all terminals can come to at most: their number by the lines of --history-limit by what a line takes at most.", nil, nil)
 	pendingDesc = prometheus.NewDesc("theloop_messages_pending",
 		"Messages for sessions of this host that have not come to their end, by outcome: Queued or Held.", []string{"outcome"}, nil)
 )
@@ -52,12 +56,18 @@ func observe(stage string, from, to *metav1.MicroTime) {
 }
 
 // census counts what the agent's cache has when it is asked for.
-type census struct{ client client.Reader }
+type census struct {
+	client client.Reader
+	// server is the memory of the terminal server.
+	server func() (resident, budget int64, err error)
+}
 
 // Describe implements prometheus.Collector.
 func (census) Describe(ch chan<- *prometheus.Desc) {
 	ch <- sessionsDesc
 	ch <- pendingDesc
+	ch <- residentDesc
+	ch <- budgetDesc
 }
 
 // censusTimeout bounds a count: the cache is in memory, but may not have synced yet.
@@ -67,6 +77,7 @@ const censusTimeout = 2 * time.Second
 func (c census) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), censusTimeout)
 	defer cancel()
+	c.collectServer(ch)
 	for _, k := range kinds.All {
 		counts := map[string]int{}
 		if err := k.Each(ctx, c.client, func(o kinds.Session) { counts[activityOf(o.HostedStatus())]++ }); err != nil {
@@ -94,6 +105,16 @@ func (c census) Collect(ch chan<- prometheus.Metric) {
 	for outcome, n := range counts {
 		ch <- prometheus.MustNewConstMetric(pendingDesc, prometheus.GaugeValue, float64(n), string(outcome))
 	}
+}
+
+// collectServer tells nothing of a server that runs elsewhere.
+func (c census) collectServer(ch chan<- prometheus.Metric) {
+	resident, budget, err := c.server()
+	if err != nil {
+		return
+	}
+	ch <- prometheus.MustNewConstMetric(residentDesc, prometheus.GaugeValue, float64(resident))
+	ch <- prometheus.MustNewConstMetric(budgetDesc, prometheus.GaugeValue, float64(budget))
 }
 
 // activityOf is what the harness of a session does, in one word.

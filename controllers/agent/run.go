@@ -134,7 +134,7 @@ func (o Options) run(ctx context.Context, cfg *rest.Config, engine *session.Engi
 	if err := o.setupWebTerminal(mgr, engine); err != nil {
 		return err
 	}
-	counts := census{mgr.GetClient()}
+	counts := &census{client: mgr.GetClient(), server: engine.ServerMemory}
 	if err := metrics.Registry.Register(counts); err != nil {
 		return fmt.Errorf("registering the metrics: %w", err)
 	}

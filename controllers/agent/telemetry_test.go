@@ -172,8 +172,9 @@ var _ = Describe("the metrics of an agent", func() {
 		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 			standing("a", "Busy"), standing("b", "Busy"), standing("c", ""),
 			message("1", ""), message("2", api.OutcomeHeld), message("3", api.OutcomeSubmitted), message("4", api.OutcomeQueued)).Build()
-		var _ prometheus.Collector = census{c}
-		Expect(testutil.CollectAndCompare(census{c}, strings.NewReader(`
+		server := func() (int64, int64, error) { return 4096, 1 << 20, nil }
+		var _ prometheus.Collector = census{c, server}
+		Expect(testutil.CollectAndCompare(census{c, server}, strings.NewReader(`
 # HELP theloop_messages_pending Messages for sessions of this host that have not come to their end, by outcome: Queued or Held.
 # TYPE theloop_messages_pending gauge
 theloop_messages_pending{outcome="Held"} 1
@@ -182,6 +183,12 @@ theloop_messages_pending{outcome="Queued"} 2
 # TYPE theloop_sessions gauge
 theloop_sessions{activity="Busy",kind="StandingSession"} 2
 theloop_sessions{activity="NotRunning",kind="StandingSession"} 1
+# HELP theloop_terminal_server_history_budget_bytes What the scrollback of all terminals can come to at most: their number by the lines of --history-limit by what a line takes at most.
+# TYPE theloop_terminal_server_history_budget_bytes gauge
+theloop_terminal_server_history_budget_bytes 1.048576e+06
+# HELP theloop_terminal_server_resident_bytes Memory of the terminal server's process.
+# TYPE theloop_terminal_server_resident_bytes gauge
+theloop_terminal_server_resident_bytes 4096
 `))).To(Succeed())
 	})
 })

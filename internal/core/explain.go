@@ -205,7 +205,7 @@ func remedy(s Session, reason string) string {
 	switch reason {
 	case api.ReasonAwaitingInput, api.ReasonNotReady:
 		return command(s, "attach")
-	case api.ReasonExited, api.ReasonSpawnFailed:
+	case api.ReasonExited, api.ReasonOOMKilled, api.ReasonSpawnFailed:
 		return command(s, "restart")
 	case api.ReasonCrashLoop:
 		return command(s, "logs")

@@ -94,7 +94,7 @@ var obstacles = map[string]bool{
 	api.ReasonNoHost: true, api.ReasonHostNotFound: true, api.ReasonHeartbeatStopped: true, api.ReasonClassNotFound: true,
 	api.ReasonHarnessUnsupported: true, api.ReasonBinaryMissing: true, api.ReasonDirectoryMissing: true,
 	api.ReasonPromptUnreadable: true, api.ReasonInvalidSpec: true, api.ReasonOccupied: true, api.ReasonConversationInUse: true, api.ReasonSpawnFailed: true,
-	api.ReasonNoSeparateCheckout: true, api.ReasonExited: true, api.ReasonCrashLoop: true, api.ReasonTmuxUnknown: true,
+	api.ReasonNoSeparateCheckout: true, api.ReasonExited: true, api.ReasonOOMKilled: true, api.ReasonCrashLoop: true, api.ReasonTmuxUnknown: true,
 }
 
 // starting judges a start. asked is the token of the restart that the start needed, ""

@@ -38,7 +38,7 @@ func planStart(s Session) startPlan {
 	// One that was never looked at is started by its spec alone. What waits for a host, a
 	// gate or a person is not helped by a token.
 	p.restart = !p.running && c != nil && slices.Contains([]string{
-		api.ReasonExited, api.ReasonCrashLoop, api.ReasonNotStarted, api.ReasonSpawnFailed,
+		api.ReasonExited, api.ReasonOOMKilled, api.ReasonCrashLoop, api.ReasonNotStarted, api.ReasonSpawnFailed,
 	}, c.Reason)
 	return p
 }

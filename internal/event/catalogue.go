@@ -71,6 +71,14 @@ var (
 		Name: "session.harness_terminated", Action: "Stop", Fields: []string{"tmux_target", "ok", "killed", "error"},
 		Help: "The harness was asked to end, and did (ok), with killed when it had to be; or it could not be asked.",
 	})
+	SessionOOMKilled = declare(Event{
+		Name: "session.oom_killed", Action: "End", Warning: true, Fields: []string{"killer", "limit", "tmux_target"},
+		Help: "The harness was ended because memory was short; `killer` says by whom, `limit` is the bound of its class.",
+	})
+	SessionMemoryUnbounded = declare(Event{
+		Name: "session.memory_unbounded", Action: "Start", Warning: true, Fields: []string{"limit", "error"},
+		Help: "The harness is started without the bound of its memory that its class asks for, which this host cannot keep. It is told once for each cause, and once more after the agent was started anew.",
+	})
 	SessionReset = declare(Event{
 		Name: "session.reset", Action: "Delete", Fields: []string{"removed"},
 		Help: "The session of a work item was deleted, and its host has let go of it.",

@@ -32,8 +32,8 @@ type Event struct {
 func (e Event) Reason() string {
 	var b strings.Builder
 	for word := range strings.FieldsFuncSeq(e.Name, func(r rune) bool { return r == '.' || r == '_' }) {
-		if word == "pr" {
-			b.WriteString("PR")
+		if word == "pr" || word == "oom" {
+			b.WriteString(strings.ToUpper(word))
 			continue
 		}
 		b.WriteString(strings.ToUpper(word[:1]) + word[1:])

@@ -372,12 +372,17 @@ func (t *turn) command(boot string) (launch.File, string, error) {
 
 // create makes the terminal session.
 func (t *turn) create(ctx context.Context, f launch.File, plan Plan) (bool, time.Duration, error) {
-	if t.snap.Epoch.IsZero() {
-		if _, err := t.Terminal.Ensure(ctx); err != nil {
+	var err error
+	epoch := t.snap.Epoch
+	if epoch.IsZero() {
+		if epoch, err = t.Terminal.Ensure(ctx); err != nil {
 			return t.spawnFailed(err)
 		}
 	}
 	t.mem.swept = ""
+	if f.Groups, err = t.confine(epoch); err != nil {
+		return t.spawnFailed(err)
+	}
 	path, err := launch.Write(t.sessionDir(t.Object.GetUID()), f)
 	if err != nil {
 		return t.spawnFailed(fmt.Errorf("the file of the launch cannot be written: %w", err))
@@ -523,7 +528,11 @@ func (t *turn) sweep(ctx context.Context) (bool, time.Duration, error) {
 	if err != nil {
 		return false, time.Second, t.fail("ending what the harness left behind", err)
 	}
-	if len(ended) > 0 {
+	escaped, err := t.endGroup(ctx)
+	if err != nil {
+		return false, time.Second, t.fail("ending what the harness left behind", err)
+	}
+	if ended = append(ended, escaped...); len(ended) > 0 {
 		t.Log.Info("ended processes that the harness left behind", "pids", ended)
 	}
 	t.mem.swept = noLaunch
@@ -553,6 +562,9 @@ func (t *turn) release(ctx context.Context) (bool, time.Duration, error) {
 		return false, 0, err
 	}
 	dir := t.sessionDir(t.Object.GetUID())
+	if err := t.group().Remove(); err != nil {
+		t.Log.Error(err, "removing the session's control group")
+	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Log.Error(err, "removing the session's state directory")
 	}

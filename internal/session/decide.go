@@ -126,6 +126,8 @@ type Input struct {
 	// HowEnded says how the harness ended, as in "with exit status 3", and LastWords what
 	// else a person should know of it; "" is nothing.
 	HowEnded, LastWords string
+	// OutOfMemory: it was ended because memory was short.
+	OutOfMemory bool
 	// Transcript is the file in which the harness keeps the conversation, "" when that is
 	// not known.
 	Transcript string
@@ -385,9 +387,9 @@ func (in Input) startDue() (bool, Plan) {
 		if in.MessageDue && in.Delivery == api.DeliveryPolicyDeliver {
 			return in.backedOff()
 		}
-		return false, in.wait(api.ReasonExited, in.ended("the harness ended", "the next message starts it again"), 0)
+		return false, in.wait(in.endReason(), in.ended("the harness ended", "the next message starts it again"), 0)
 	}
-	p := in.wait(api.ReasonExited, in.ended("the harness ended", "spec.restartPolicy is Never: set the annotation "+api.RestartRequestedAnnotation+" to start it again"), 0)
+	p := in.wait(in.endReason(), in.ended("the harness ended", "spec.restartPolicy is Never: set the annotation "+api.RestartRequestedAnnotation+" to start it again"), 0)
 	p.Messages = MessagesRefuse
 	return false, p
 }
@@ -399,6 +401,14 @@ func (in Input) backedOff() (bool, Plan) {
 		return false, in.wait(api.ReasonCrashLoop, in.ended("the harness keeps ending", "it is started again at "+in.BackoffUntil.UTC().Format(time.RFC3339)), wait)
 	}
 	return true, Plan{}
+}
+
+// endReason is the reason of a session whose harness ended and is not to be started again.
+func (in Input) endReason() string {
+	if in.OutOfMemory {
+		return api.ReasonOOMKilled
+	}
+	return api.ReasonExited
 }
 
 // ended says what became of the harness, how it ended, and what is next.

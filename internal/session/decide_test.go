@@ -30,6 +30,7 @@ var (
 	started = func(in *input) { in.Started, in.CanResume = true, true }
 	live    = func(in *input) { started(in); in.Holder = session.HolderLiveOurs }
 	swept   = func(in *input) { in.Swept = true }
+	oom     = func(in *input) { in.OutOfMemory = true }
 	due     = func(in *input) { in.MessageDue = true }
 	gated   = func(in *input) { in.Gates = []string{"phase-selection"} }
 	closed  = func(in *input) { in.Closed = true }
@@ -106,6 +107,10 @@ var _ = DescribeTable("Decide, row by row of the table of the design", func(in i
 	Entry("lifecycle row Running, started, Always: respawn", given(started, swept, policy(api.RestartPolicyAlways)), session.ActionSpawn, api.ReasonStarting),
 	Entry("lifecycle row Running, started, Always, crash loop (T37)", given(started, swept, policy(api.RestartPolicyAlways), backoff(time.Second)), session.ActionNone, api.ReasonCrashLoop),
 	Entry("lifecycle row Running, started, OnMessage, crash loop with the message still due (T37)", given(started, swept, due, backoff(time.Second)), session.ActionNone, api.ReasonCrashLoop),
+	Entry("T02: lifecycle row Running, started, out of memory, OnMessage: nothing, with that reason", given(started, swept, oom), session.ActionNone, api.ReasonOOMKilled),
+	Entry("T02: lifecycle row Running, started, out of memory, Never: nothing, with that reason", given(started, swept, oom, due, policy(api.RestartPolicyNever)), session.ActionNone, api.ReasonOOMKilled),
+	Entry("T02: lifecycle row Running, started, out of memory, Always: respawn", given(started, swept, oom, policy(api.RestartPolicyAlways)), session.ActionSpawn, api.ReasonStarting),
+	Entry("T02: lifecycle row Running, started, out of memory again and again: crash loop", given(started, swept, oom, policy(api.RestartPolicyAlways), backoff(time.Second)), session.ActionNone, api.ReasonCrashLoop),
 	Entry("lifecycle row Running, started, Never: nothing (C179)", given(started, swept, due, policy(api.RestartPolicyNever)), session.ActionNone, api.ReasonExited),
 	Entry("lifecycle row Running, started, Never, and a restart was asked for (C166)", given(started, swept, restart, policy(api.RestartPolicyNever)), session.ActionSpawn, api.ReasonStarting),
 	Entry("lifecycle row Running, started, LiveForeign took the name: refuse", given(started, due, holds(session.HolderLiveForeign)), session.ActionNone, api.ReasonOccupied),

@@ -124,6 +124,11 @@ type Engine struct {
 	KnownUID func(uid string) bool
 	// Sweep ends the processes of a session that are left outside its terminal.
 	Sweep func(ctx context.Context, uid string) (ended []int, err error)
+	// Groups is where sessions get control groups of their own, nil for nowhere;
+	// *cgroup.Host is it.
+	Groups Groups
+	// ServerUsage is the memory of the terminal server.
+	ServerUsage func(tmux.Snapshot) (tmux.Usage, error)
 	// AskAgain is called when a start waits for what AskedAgain tells.
 	AskAgain func()
 	// Children finds the processes of a session whose age is between two, but for some.
@@ -347,7 +352,7 @@ func (t *turn) input() Input {
 		Closed: st.ClosedAt != nil, Resume: ResumeNone,
 		Holder: t.sight.Holder, HolderDetail: t.sight.Detail, OccupantKnown: t.sight.OccupantKnown,
 		ClearFailed: t.mem.uncleared != "" && t.mem.uncleared == t.sight.Session.ID && t.now().Sub(t.mem.unclearedAt) < unknownRequeue, EndpointsLeft: t.EndpointsLeft,
-		MessageDue: t.head() != nil, HowEnded: t.mem.words.how, LastWords: t.mem.words.said(), Transcript: text.OneLine(t.state.TranscriptPath), Now: t.now(),
+		MessageDue: t.head() != nil, HowEnded: t.mem.words.how, OutOfMemory: t.mem.words.oom != nil, LastWords: t.mem.words.said(), Transcript: text.OneLine(t.state.TranscriptPath), Now: t.now(),
 	}
 	_, in.Paused = t.Object.GetAnnotations()[api.PausedAnnotation]
 	in.Force = t.Object.GetAnnotations()[api.ForceCleanupAnnotation] == "true"

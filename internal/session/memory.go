@@ -64,6 +64,8 @@ type memory struct {
 	askedFor, askedAt time.Time
 	// words of the harness, which no hook tells.
 	words words
+	// unbounded is why the class's bound of memory is not kept, as it was told of last.
+	unbounded string
 	// stall names what holds up a long turn, as it was looked for at stallAt.
 	stall   string
 	stallAt time.Time

@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/internal/cgroup"
 	"github.com/theloop-dev/the-loop/internal/faultpoint"
 	"github.com/theloop-dev/the-loop/internal/harness"
 	"github.com/theloop-dev/the-loop/internal/harness/hook"
@@ -23,6 +24,9 @@ import (
 // leftoverGrace is how long what a harness left behind gets between SIGTERM and
 // SIGKILL.
 const leftoverGrace = 2 * time.Second
+
+// maxHistory is the longest scrollback that may be asked for, in lines.
+const maxHistory = 1_000_000
 
 // HostOptions say how sessions are hosted on one machine.
 type HostOptions struct {
@@ -42,7 +46,9 @@ type HostOptions struct {
 	// what a login shell needs and what each harness names itself. A server that runs
 	// already keeps its environment.
 	PassEnv []string
-	Log     logr.Logger
+	// HistoryLimit is the scrollback of a terminal in lines, 0 for 20000.
+	HistoryLimit int
+	Log          logr.Logger
 }
 
 // Complete fills in what was left out and refuses what cannot work, before anything
@@ -53,6 +59,9 @@ func (o *HostOptions) Complete() error {
 	}
 	if err := hook.CheckSocketPath(o.hookSocket()); err != nil {
 		return fmt.Errorf("--state-dir is too long: %w", err)
+	}
+	if o.HistoryLimit < 0 || o.HistoryLimit > maxHistory {
+		return fmt.Errorf("--history-limit %d is not a number of lines from 0 to %d", o.HistoryLimit, maxHistory)
 	}
 	if o.TmuxSocket == "" {
 		o.TmuxSocket = "the-loop"
@@ -96,9 +105,16 @@ func (o *HostOptions) findShim() error {
 // Open makes an engine for this host, with its terminal server running. Sessions go on
 // whatever becomes of the engine.
 func Open(ctx context.Context, o HostOptions) (*Engine, error) {
-	server, err := tmux.New(tmux.Config{Binary: o.TmuxBinary, Socket: o.TmuxSocket, PassEnv: o.passEnv()})
+	server, err := tmux.New(tmux.Config{Binary: o.TmuxBinary, Socket: o.TmuxSocket, PassEnv: o.passEnv(), HistoryLimit: o.HistoryLimit})
 	if err != nil {
 		return nil, err
+	}
+	// Before the terminal server is started, which stays where the agent is then.
+	groups := cgroup.Open()
+	if err := groups.Problem(); err != nil {
+		o.Log.Info("the memory of sessions cannot be bounded, and is not", "reason", err.Error(), "groups", groups.Describe())
+	} else {
+		o.Log.Info("sessions get control groups of their own", "groups", groups.Describe())
 	}
 	_, err = server.Ensure(ctx)
 	for _, w := range server.Warnings() {
@@ -115,8 +131,8 @@ func Open(ctx context.Context, o HostOptions) (*Engine, error) {
 		Sweep: func(ctx context.Context, uid string) ([]int, error) {
 			return tmux.EndProcesses(ctx, uid, leftoverGrace)
 		},
-		Children: tmux.Children,
-		Clock:    faultpoint.Clock(), HostLog: o.Log, Backoff: NewBackoff(faultpoint.Clock()),
+		Children: tmux.Children, Groups: groups, ServerUsage: server.Usage,
+		Clock: faultpoint.Clock(), HostLog: o.Log, Backoff: NewBackoff(faultpoint.Clock()),
 		Tmux: api.HostTmux{Version: server.Version(), Socket: server.Socket()},
 	}, nil
 }

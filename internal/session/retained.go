@@ -33,13 +33,20 @@ func (t *turn) leaveSign(dir string) error {
 }
 
 // Reap closes the terminals of deleted sessions that were retained for long enough, and
-// forgets the unsaved work of checkouts whose time is over. What is overdue is seen twice
+// forgets the unsaved work of checkouts whose time is over, and the control groups that a crash left. What is overdue is seen twice
 // before it is ended: a clock that jumps must not end them all (T36). It is called every
 // minute, by one goroutine.
 func (e *Engine) Reap(ctx context.Context) {
-	if err := errors.Join(e.PruneUndo(), e.reapRetained(ctx)); err != nil {
+	if err := errors.Join(e.PruneUndo(), e.reapRetained(ctx), e.tidyGroups()); err != nil {
 		e.HostLog.Info("not everything that is no longer retained could be removed; it is tried again", "reason", err.Error())
 	}
+}
+
+func (e *Engine) tidyGroups() error {
+	if e.Groups == nil {
+		return nil
+	}
+	return e.Groups.Tidy(e.KnownUID)
 }
 
 func (e *Engine) reapRetained(ctx context.Context) error {

@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/internal/cgroup"
 	"github.com/theloop-dev/the-loop/internal/text"
 )
 
@@ -29,6 +31,11 @@ const (
 type words struct {
 	// launch they are of; how it ended, as in "with exit status 3", "" when that is not known.
 	launch, how string
+	// oom is the record of an end because memory was short, by whom and at which limit in
+	// bytes, 0 for none; nil for any other end.
+	oom    *api.SessionTermination
+	killer cgroup.Killer
+	limit  int64
 	// last lines of the terminal of a harness that never came to its prompt: an error, or a
 	// question. What a terminal shows of a conversation is nobody's to read in a status.
 	last string
@@ -45,10 +52,12 @@ func (t *turn) hear(ctx context.Context) {
 		w.last = t.lastLines(ctx)
 	case t.sight.Holder == HolderDeadOurs && !t.sight.Pane.Dying && (w.launch != launch || w.how == ""):
 		*w = words{launch: launch, how: t.sight.exit()}
+		t.outOfMemory(w)
 		if t.hadNoConversation() {
 			w.last = t.lastLines(ctx)
 		}
 	}
+	t.recordEnd()
 }
 
 // overdue reports that a live harness has not come to its prompt in time.

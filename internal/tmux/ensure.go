@@ -49,6 +49,9 @@ func (s *Server) Ensure(ctx context.Context) (Epoch, error) {
 	}
 	epoch, err := s.pin(ctx)
 	if err == nil {
+		if IsServer(epoch.PID) {
+			spare(epoch.PID)
+		}
 		s.dropBuffers(ctx, bufferAge)
 	}
 	return epoch, err

@@ -25,7 +25,7 @@ var _ = with("Ensure", func(bin string) {
 		GinkgoT().Setenv("LOOP_UID", "u-outer")
 		f := started(bin)
 		pid := f.epoch.PID
-		Expect(isServer(pid)).To(BeTrue())
+		Expect(IsServer(pid)).To(BeTrue())
 		sid, err := unix.Getsid(pid)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(sid).To(Equal(pid))

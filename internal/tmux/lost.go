@@ -43,7 +43,7 @@ func (s *Server) observe(epoch Epoch, v version) {
 	}
 	seen := seenServer{epoch: epoch, version: v}
 	peer, err := peerPID(s.socket)
-	if (err != nil || peer == epoch.PID) && isServer(epoch.PID) {
+	if (err != nil || peer == epoch.PID) && IsServer(epoch.PID) {
 		if state, start, err := procStat(epoch.PID); err == nil && state != 'Z' {
 			seen.visible, seen.start = true, start
 		}
@@ -67,7 +67,7 @@ const (
 // started for this very socket.
 func (s *Server) lostServer() (pid int, start uint64, ok bool) {
 	seen := s.seenServer()
-	if seen.visible && processAlive(seen.epoch.PID, seen.start) && isServer(seen.epoch.PID) {
+	if seen.visible && processAlive(seen.epoch.PID, seen.start) && IsServer(seen.epoch.PID) {
 		return seen.epoch.PID, seen.start, true
 	}
 	return findServer(s.socket)

@@ -100,10 +100,41 @@ func processAge(start uint64) time.Duration {
 	return time.Duration(now.Nano()) - time.Duration(start)*(time.Second/clockTicks)
 }
 
-// isServer reports whether a process calls itself a tmux server.
-func isServer(pid int) bool {
+// IsServer reports whether a process calls itself a tmux server.
+func IsServer(pid int) bool {
 	comm, err := os.ReadFile(procPath(pid, "comm"))
 	return err == nil && strings.TrimSuffix(string(comm), "\n") == serverComm
+}
+
+// resident is what of the memory of a process is in use, in bytes.
+func resident(pid int) (int64, error) {
+	text, err := os.ReadFile(procPath(pid, "statm"))
+	if err != nil {
+		return 0, err
+	}
+	var size, pages int64
+	if _, err := fmt.Sscan(string(text), &size, &pages); err != nil {
+		return 0, fmt.Errorf("tmux: %s cannot be read: %w", procPath(pid, "statm"), err)
+	}
+	return pages * int64(os.Getpagesize()), nil
+}
+
+// serverScore is how much less of all memory the server is taken to use than it does, in
+// thousandths, when the kernel looks for what to end because memory is short.
+const serverScore = -500
+
+// spare makes the kernel end the server later than others when memory is short (T33). To be
+// refused, which all are but root, is no reason not to go on: sessions make themselves go
+// first. What runs in it later inherits it, and the sessions set their own.
+func spare(pid int) {
+	file := procPath(pid, "oom_score_adj")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	if is, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && is > serverScore {
+		_ = os.WriteFile(file, []byte(strconv.Itoa(serverScore)), 0)
+	}
 }
 
 // processExe is the program of a process, "" when it cannot be seen.
@@ -188,7 +219,7 @@ func findServer(socket string) (pid int, start uint64, ok bool) {
 		return 0, 0, false
 	}
 	for _, pid := range pids {
-		if uid, err := ownerOf(pid); err != nil || uid != os.Geteuid() || !isServer(pid) {
+		if uid, err := ownerOf(pid); err != nil || uid != os.Geteuid() || !IsServer(pid) {
 			continue
 		}
 		state, start, err := procStat(pid)

@@ -25,7 +25,6 @@ func (p *process) close()                           {}
 func processAlive(int, uint64) bool                 { return false }
 func procStat(int) (byte, uint64, error)            { return 0, 0, errLinuxOnly }
 func processAge(uint64) time.Duration               { return 0 }
-func isServer(int) bool                             { return false }
 func processExe(int) string                         { return "" }
 func findServer(string) (int, uint64, bool)         { return 0, 0, false }
 func peerPID(string) (int, error)                   { return 0, errLinuxOnly }
@@ -34,6 +33,13 @@ func dieWithUs() *syscall.SysProcAttr               { return nil }
 func raiseFiles(int, uint64) (uint64, error)        { return 0, errLinuxOnly }
 func signalName(sig syscall.Signal) string          { return strconv.Itoa(int(sig)) }
 func processDir(int, int) (os.FileInfo, bool, bool) { return nil, false, false }
+
+// IsServer knows nothing here.
+func IsServer(int) bool { return false }
+
+func resident(int) (int64, error) { return 0, errLinuxOnly }
+
+func spare(int) {}
 
 // Sweep finds nothing here.
 func Sweep(string, ...int) ([]int, error) { return nil, errLinuxOnly }

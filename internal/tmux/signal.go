@@ -14,7 +14,7 @@ import (
 // see under these numbers. In another pid namespace the same number is another process.
 func (s *Server) pidsVisible(epoch Epoch) bool {
 	seen := s.seenServer()
-	return seen.visible && seen.epoch == epoch && processAlive(epoch.PID, seen.start) && isServer(epoch.PID)
+	return seen.visible && seen.epoch == epoch && processAlive(epoch.PID, seen.start) && IsServer(epoch.PID)
 }
 
 // Signal sends a signal to the process of the target's pane, or, when the target names

@@ -57,7 +57,7 @@ func marked(pid int, uid string) bool {
 	mark := []byte(uidVariable + "=" + uid)
 	for _, kv := range bytes.Split(env, []byte{0}) {
 		if bytes.Equal(kv, mark) {
-			return !isServer(pid)
+			return !IsServer(pid)
 		}
 	}
 	return false

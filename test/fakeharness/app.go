@@ -21,6 +21,7 @@ const eventRoom = 1024
 type app struct {
 	opts     options
 	modes    modes
+	eaten    [][]byte
 	log      *eventLog
 	home     string
 	cwd      string
@@ -145,6 +146,9 @@ func (a *app) applyNow(m modes) {
 			}
 		}()
 	}
+	if n, ok := m.number("eat"); ok {
+		go a.eat(n)
+	}
 	if d, ok := m.millis("usage-limit"); ok && d > 0 {
 		a.limitEnds = time.Now().Add(d)
 		a.after(d, func() { delete(a.modes, "usage-limit") })
@@ -166,6 +170,18 @@ func (a *app) applyNow(m modes) {
 			a.scr.add(entry{marker: "  ", text: fmt.Sprintf("line %d of %d", i, n)})
 		}
 		delete(a.modes, "output")
+	}
+}
+
+// eat takes memory, a megabyte at a time.
+func (a *app) eat(megabytes int) {
+	const megabyte = 1 << 20
+	for range megabytes {
+		bite := make([]byte, megabyte)
+		for i := range bite {
+			bite[i] = 1 // until then it is a promise
+		}
+		a.eaten = append(a.eaten, bite)
 	}
 }
 

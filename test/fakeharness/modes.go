@@ -67,6 +67,7 @@ var allModes = map[string]mode{
 	"ignore-term":     {"", "ignore SIGTERM"},
 	"ignore-hup":      {"", "ignore SIGHUP and the loss of the terminal"},
 	"spin":            {"", "burn processor time"},
+	"eat":             {"MB", "take MB megabytes of memory and keep them"},
 	"exit":            {"CODE", "exit at once (default 0)"},
 	"exit-after":      {"MS", "exit after MS, with the code of exit"},
 	"exit-at-prompt":  {"CODE", "exit when the next prompt comes"},
@@ -124,7 +125,7 @@ func (m modes) add(list string) error {
 
 func isNumber(value string) bool {
 	switch value {
-	case "MS", "N", "LINES", "BYTES", "CODE", "HZ":
+	case "MS", "N", "LINES", "BYTES", "CODE", "HZ", "MB":
 		return true
 	}
 	return false

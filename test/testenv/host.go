@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
+	"github.com/theloop-dev/the-loop/internal/cgroup"
 	"github.com/theloop-dev/the-loop/internal/tmux"
 	"github.com/theloop-dev/the-loop/test/fakeharness/faketest"
 )
@@ -222,5 +223,11 @@ func (h *Host) cleanUp() {
 			_, err := tmux.EndProcesses(ctx, s.UID, 0)
 			Expect(err).NotTo(HaveOccurred())
 		}
+	}
+	dirs, err := filepath.Glob(filepath.Join(h.StateDir, "sessions", "*"))
+	Expect(err).NotTo(HaveOccurred())
+	for _, dir := range dirs {
+		_, err := cgroup.End(ctx, dir, tmux.IsServer)
+		Expect(err).NotTo(HaveOccurred())
 	}
 }

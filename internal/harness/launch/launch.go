@@ -52,6 +52,20 @@ type File struct {
 	// harness has ended get between SIGTERM and SIGKILL. 0 means DefaultGrace, a
 	// negative value none.
 	GraceMillis int64 `json:"graceMillis,omitempty"`
+	// Groups is where the harness and all that it starts runs, and the pane process does
+	// not: what ends them together leaves it to tell of that.
+	Groups Groups `json:"groups,omitzero"`
+}
+
+// Groups are the directories of the control group in which a harness is started, "" for
+// none.
+type Groups struct {
+	// Unified is on cgroup v2, Legacy on the memory hierarchy of cgroup v1.
+	Unified string `json:"unified,omitempty"`
+	Legacy  string `json:"legacy,omitempty"`
+	// Required: without it the harness is not started, because its memory would be without
+	// the bound that was asked for.
+	Required bool `json:"required,omitempty"`
 }
 
 // Grace is GraceMillis as a duration with its default applied.

@@ -1,0 +1,335 @@
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sys/unix"
+)
+
+// asHelper makes the test binary a program that takes memory, as much as it gets.
+const asHelper = "CGROUP_TEST_EATS"
+
+func TestMain(m *testing.M) {
+	if group := os.Getenv(asHelper); group != "" {
+		if err := write(filepath.Join(group, procsFile), "0"); err != nil {
+			fmt.Println(err)
+			os.Exit(3)
+		}
+		for all := [][]byte{}; ; {
+			bite := make([]byte, 1<<20)
+			for i := range bite {
+				bite[i] = 1
+			}
+			if all = append(all, bite); len(all) > 512 {
+				os.Exit(4)
+			}
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func TestCgroup(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(20 * time.Second)
+	RunSpecs(t, "internal/cgroup")
+}
+
+// here is where groups can be made on this machine, or the spec is skipped.
+func here() *Host {
+	GinkgoHelper()
+	h := Open()
+	if h.Problem() != nil {
+		Skip("no control group can be made here: " + h.Problem().Error())
+	}
+	return h
+}
+
+var counter int
+
+// made is a group of this machine, which the spec removes.
+func made(h *Host, limit int64) Group {
+	GinkgoHelper()
+	counter++
+	g, err := h.Make(fmt.Sprintf("test-%d-%d", os.Getpid(), counter), limit, os.Getpid())
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() {
+		_, err := g.Kill(context.Background(), nobody)
+		Expect(errors.Join(err, g.Remove())).To(Succeed())
+		Expect(g.dirs()).NotTo(ContainElement(BeADirectory()))
+	})
+	return g
+}
+
+func nobody(int) bool { return false }
+
+// inside starts a shell in a group, as loop-shim does.
+func inside(g Group, script string) *exec.Cmd {
+	GinkgoHelper()
+	cmd := exec.Command("/bin/sh", "-c", script)
+	if g.Legacy != "" {
+		cmd.Args[2] = "echo 0 >" + filepath.Join(g.Legacy, procsFile) + "\n" + script
+	}
+	if g.Unified != "" {
+		dir, err := os.Open(g.Unified)
+		Expect(err).NotTo(HaveOccurred())
+		defer func() { _ = dir.Close() }()
+		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
+	}
+	Expect(cmd.Start()).To(Succeed())
+	DeferCleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+// a directory that looks like a group of cgroup v2, with what the kernel puts into each.
+func looksLike(dir string, files ...string) string {
+	GinkgoHelper()
+	Expect(os.MkdirAll(dir, 0o700)).To(Succeed())
+	for i := 0; i < len(files); i += 2 {
+		Expect(os.WriteFile(filepath.Join(dir, files[i]), []byte(files[i+1]), 0o600)).To(Succeed())
+	}
+	return dir
+}
+
+func content(path ...string) string {
+	GinkgoHelper()
+	b, err := os.ReadFile(filepath.Join(path...))
+	Expect(err).NotTo(HaveOccurred())
+	return string(b)
+}
+
+// process is a /proc of one process, which is in a group of the one cgroup v2 mount.
+func process(own, root, point string) string {
+	GinkgoHelper()
+	proc := GinkgoT().TempDir()
+	looksLike(filepath.Join(proc, "self"), "cgroup", "0::"+own+"\n", "mountinfo", "30 23 0:26 "+root+" "+point+" rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n")
+	looksLike(filepath.Join(proc, "7"), "cgroup", "0::"+own+"\n")
+	return proc
+}
+
+var _ = Describe("where groups are made", func() {
+	DescribeTable("the directory of a group in a mount",
+		func(root, path, want string) {
+			point := GinkgoT().TempDir()
+			looksLike(filepath.Join(point, "unit", "leaf"))
+			if want != "" {
+				want = filepath.Join(point, want)
+			}
+			Expect(mount{root: root, point: point}.dir(path)).To(Equal(want))
+		},
+		Entry("of the whole hierarchy", "/", "/unit/leaf", "unit/leaf"),
+		Entry("of the root", "/", "/", "."),
+		Entry("of a part, in a container with the host's names", "/kubepods/pod1", "/kubepods/pod1/unit", "unit"),
+		Entry("of another part", "/kubepods/pod1", "/kubepods/pod10", ""),
+		Entry("outside the namespace", "/", "/../other", ""),
+		Entry("that is not there", "/", "/gone", ""),
+		Entry("of a process without one", "/", "", ""),
+	)
+
+	It("reads what the kernel says of mounts and of a process", func() {
+		Expect(parseMounts("31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n" +
+			"35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:3 - cgroup cgroup rw,memory\n" +
+			"41 31 0:38 /a\\040b /mnt/c\\134d rw - cgroup2 none rw\nshort\n")).To(Equal([]mount{
+			{root: "/", point: "/sys/fs/cgroup/memory", kind: "cgroup", options: []string{"rw", "memory"}},
+			{root: "/a b", point: `/mnt/c\d`, kind: "cgroup2", options: []string{"rw"}},
+		}))
+		const own = "9:name=systemd:/s\n4:cpu,memory:/m\n0::/u:v\n"
+		Expect([]string{parseOwn(own, ""), parseOwn(own, memory), parseOwn(own, "pids")}).To(Equal([]string{"/u:v", "/m", ""}))
+	})
+
+	It("T03: on cgroup v2 with a delegated memory controller is below the agent's group, whose processes move into a leaf", func() {
+		point := GinkgoT().TempDir()
+		looksLike(point, "cgroup.type", "domain", "cgroup.controllers", "cpu memory pids", controlFile, "", procsFile, "")
+		proc := process("/", "/", point) // the root of a container's namespace
+		h := open(proc)
+		Expect(h.Problem()).NotTo(HaveOccurred())
+		Expect(h.Describe()).To(Equal(point))
+		Expect(content(point, controlFile)).To(Equal("+memory"))
+		Expect(filepath.Join(point, Leaf)).To(BeADirectory())
+
+		By("an agent that is in the leaf already")
+		looksLike(filepath.Join(point, Leaf), procsFile, "")
+		h = open(process("/"+Leaf, "/", point))
+		Expect(h.Describe()).To(Equal(point))
+		Expect(h.Problem()).NotTo(HaveOccurred())
+
+		By("a group")
+		dir := looksLike(filepath.Join(point, prefix+"u1"), "memory.max", "", "memory.oom.group", "", "memory.swap.max", "", procsFile, "",
+			"memory.events", "low 0\nhigh 0\nmax 9\noom 0\noom_kill 2\noom_group_kill 0\n")
+		g, err := h.Make("u1", 512<<20, 7)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(g).To(Equal(Group{Unified: dir, Limit: 512 << 20, Kills: 2}))
+		Expect([]string{content(dir, "memory.max"), content(dir, "memory.oom.group"), content(dir, "memory.swap.max")}).To(Equal([]string{"536870912", "1", "0"}))
+		Expect(g.Killer()).To(Equal(KillerNone), "what was before is not counted")
+		looksLike(dir, "memory.events", "oom 0\noom_kill 3\noom_group_kill 1\n")
+		Expect(g.Killer()).To(Equal(KillerHost))
+		looksLike(dir, "memory.events", "oom 1\noom_kill 3\noom_group_kill 1\n")
+		Expect(g.Killer()).To(Equal(KillerOwn))
+		g, err = h.Make("u1", 0, 7)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(content(dir, "memory.max")).To(Equal("max"))
+		Expect(g.Limit).To(BeZero())
+	})
+
+	It("moves every process of a group into the leaf", func() {
+		h := here()
+		if h.unified == "" {
+			Skip("no cgroup v2 here")
+		}
+		g := made(h, 0)
+		g.Legacy = ""
+		cmd := inside(g, "sleep 300 & wait")
+		Eventually(g.Processes).Should(HaveLen(2))
+		leaf := filepath.Join(g.Unified, Leaf)
+		Expect(empty(g.Unified, leaf)).To(Succeed())
+		Expect(processes(g.Unified)).To(BeEmpty())
+		Expect(processes(leaf)).To(And(HaveLen(2), ContainElement(cmd.Process.Pid)))
+	})
+
+	DescribeTable("T03: is nowhere, and nothing is changed, where that",
+		func(prepare func(point string) (own string), says string) {
+			point := GinkgoT().TempDir()
+			h := open(process(prepare(point), "/", point))
+			Expect(h.Problem()).To(MatchError(ContainSubstring(says)))
+			Expect(filepath.Glob(filepath.Join(point, "*", Leaf))).To(BeEmpty())
+			_, err := h.Make("u1", 1<<30, 7)
+			Expect(err).To(MatchError(ContainSubstring(says)))
+		},
+		Entry("is not delegated", func(point string) string {
+			looksLike(filepath.Join(point, "unit"), "cgroup.type", "domain", "cgroup.controllers", "memory", controlFile, "", procsFile, "1\n")
+			return "/unit"
+		}, "is not delegated to it: set Delegate=yes"),
+		Entry("has no memory controller", func(point string) string {
+			looksLike(point, "cgroup.controllers", "cpu", controlFile, "", procsFile, "")
+			return "/"
+		}, "has no memory controller: set Delegate=yes"),
+		Entry("is not seen", func(string) string { return "/../elsewhere" }, "mount /sys/fs/cgroup, writable"),
+		Entry("cannot be written", func(point string) string {
+			looksLike(point, "cgroup.controllers", "memory")
+			return "/"
+		}, "the agent may not write"),
+	)
+
+	It("is nowhere for a terminal server that runs elsewhere, where the kernel lets nobody move its children", func() {
+		point := GinkgoT().TempDir()
+		looksLike(point, "cgroup.controllers", "memory", controlFile, "memory", procsFile, "")
+		proc := process("/", "/", point)
+		h := open(proc)
+		Expect(h.Problem()).NotTo(HaveOccurred())
+		looksLike(filepath.Join(proc, "7"), "cgroup", "0::/../other\n")
+		g, err := h.Make("u1", 1<<30, 7)
+		Expect(err).To(MatchError(ContainSubstring("the terminal server runs in the control group /../other")))
+		Expect(g.IsZero()).To(BeTrue())
+	})
+})
+
+var _ = Describe("a group", func() {
+	It("T03: is ended at once, whatever its processes did, and alone", func() {
+		h := here()
+		a, b := made(h, 0), made(h, 0)
+		inside(a, `trap "" TERM HUP; for i in 1 2 3; do setsid env -i /bin/sh -c 'trap "" TERM HUP; sleep 300 & sleep 300 & wait' & done; wait`)
+		inside(b, "sleep 300 & wait")
+		Eventually(a.Processes).Should(HaveLen(10))
+		Eventually(b.Processes).Should(HaveLen(2))
+		theirs := b.Processes()
+		Expect(a.Remove()).To(Succeed())
+		Expect(a.dirs()).To(HaveEach(BeADirectory()), "something lives in it")
+
+		_, err := a.Kill(context.Background(), func(pid int) bool { return pid == a.Processes()[9] })
+		Expect(err).To(MatchError(ErrSpared))
+		Expect(a.Processes()).To(HaveLen(10))
+
+		ended, err := a.Kill(context.Background(), nobody)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(ended)).To(BeNumerically(">=", 10))
+		Expect(b.Processes()).To(Equal(theirs))
+		Expect(a.Remove()).To(Succeed())
+		Expect(a.dirs()).NotTo(ContainElement(BeADirectory()))
+		Expect(a.Remove()).To(Succeed(), "again")
+	})
+
+	It("T02: says that the kernel killed at its limit, and that of no other", func() {
+		h := here()
+		a, b := made(h, 48<<20), made(h, 48<<20)
+		inside(b, "sleep 300")
+		self, err := os.Executable()
+		Expect(err).NotTo(HaveOccurred())
+		dir := a.Legacy
+		if dir == "" {
+			dir = a.Unified
+		}
+		Expect(a.Killer()).To(Equal(KillerNone))
+		eater := exec.Command(self)
+		eater.Env = append(os.Environ(), asHelper+"="+dir)
+		out, err := eater.CombinedOutput()
+		var exit *exec.ExitError
+		Expect(errors.As(err, &exit)).To(BeTrue(), string(out))
+		Expect(exit.Sys().(syscall.WaitStatus).Signal()).To(Equal(syscall.SIGKILL), string(out))
+		Expect(a.Killer()).To(Equal(KillerOwn))
+		Expect(b.Killer()).To(Equal(KillerNone))
+		Expect(b.Processes()).NotTo(BeEmpty())
+
+		By("the next launch, for which it is made anew")
+		again, err := h.Make(strings.TrimPrefix(filepath.Base(dir), prefix), 48<<20, os.Getpid())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(again.Killer()).To(Equal(KillerNone))
+	})
+
+	It("T03: says that systemd-oomd killed it, by the mark that it leaves", func() {
+		h := here()
+		if h.unified == "" {
+			Skip("no cgroup v2 here")
+		}
+		g := made(h, 0)
+		if err := unix.Setxattr(g.Unified, "user.oomd_kill", []byte("1"), 0); errors.Is(err, unix.ENOTSUP) {
+			Skip("a kernel before 5.7")
+		}
+		Expect(g.Killer()).To(Equal(KillerDaemon))
+	})
+
+	It("that a crash left is removed when it is empty, old and nobody's", func() {
+		dir := GinkgoT().TempDir()
+		h := &Host{unified: dir}
+		long := time.Now().Add(-time.Hour)
+		for _, name := range []string{"gone", "known", "new", "used"} {
+			path := looksLike(filepath.Join(dir, prefix+name))
+			if name == "used" {
+				looksLike(path, procsFile, strconv.Itoa(os.Getpid())) // rmdir fails, as for a group with a process
+			}
+			if name != "new" {
+				Expect(os.Chtimes(path, long, long)).To(Succeed())
+			}
+		}
+		Expect(os.Chtimes(looksLike(filepath.Join(dir, "other")), long, long)).To(Succeed())
+		Expect(h.Tidy(func(uid string) bool { return uid == "known" })).To(Succeed())
+		left, err := filepath.Glob(filepath.Join(dir, "*"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(left).To(ConsistOf(HaveSuffix("other"), HaveSuffix("known"), HaveSuffix("new"), HaveSuffix("used")))
+	})
+
+	It("is found again by what is on record, and ended by that", func() {
+		dir, g := GinkgoT().TempDir(), made(here(), 0)
+		Expect(g.Save(dir)).To(Succeed())
+		Expect(Load(dir)).To(Equal(g))
+		cmd := inside(g, "sleep 300")
+		Eventually(g.Processes).Should(ContainElement(cmd.Process.Pid))
+		Expect(End(context.Background(), dir, nobody)).To(ContainElement(cmd.Process.Pid))
+		Expect(g.dirs()).NotTo(ContainElement(BeADirectory()))
+		Expect(Load(dir).IsZero()).To(BeTrue())
+		Expect(End(context.Background(), dir, nobody)).To(BeEmpty())
+	})
+})
