@@ -18,15 +18,12 @@ import (
 // other than its zero value.
 func sample(schema *apiextensionsv1.JSONSchemaProps, name string) any {
 	switch {
-	case schema.XIntOrString:
-		return int64(1)
+	case schema.XIntOrString: // a quantity
+		return "1"
 	case len(schema.Enum) > 0:
 		var value any
 		Expect(json.Unmarshal(schema.Enum[0].Raw, &value)).To(Succeed())
 		return value
-	}
-	if schema.XIntOrString { // a quantity
-		return "1"
 	}
 	switch schema.Type {
 	case "object":
