@@ -108,16 +108,17 @@ var _ = Describe("messages for several sessions", func() {
 		for _, s := range both {
 			says(h, s, "before")
 		}
-		instead(h, " load-buffer ", `echo -n "(" >>"$dir/steps"
-	for ((i = 0; i < 30; i++)); do [[ $(<"$dir/steps") == *"(("* ]] && break; sleep 0.1; done
-	echo -n ")" >>"$dir/steps"`, "--workers", itoa(limit))
-		for _, s := range both {
-			h.Ready(s)
-		}
+		h.Agent.Kill() // so that it finds both
 		var said []*api.SessionMessage
 		for _, s := range both {
 			said = append(said, h.Say(s, "at the same moment"))
 		}
+		for _, m := range said {
+			Eventually(func() string { return get(m).Labels[api.HostLabel] }).Should(Equal(h.Name))
+		}
+		instead(h, " load-buffer ", `echo -n "(" >>"$dir/steps"
+	for ((i = 0; i < 30; i++)); do [[ $(<"$dir/steps") == *"(("* ]] && break; sleep 0.1; done
+	echo -n ")" >>"$dir/steps"`, "--workers", itoa(limit))
 		for _, m := range said {
 			h.AwaitOutcome(m, testenv.Submitted, time.Minute)
 		}

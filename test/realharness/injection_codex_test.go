@@ -86,8 +86,11 @@ var _ = Describe("attacks on the real Codex that asks for no permission", func()
 		Expect(os.Remove(t.pwn)).To(Succeed())
 		atPrompt(t.h, t.s)
 		t.h.Keys(t.s.Status.TmuxTarget, "-l", "!touch "+t.pwn)
-		t.h.Keys(t.s.Status.TmuxTarget, "Enter")
-		Eventually(t.pwn, slowly).Should(BeAnExistingFile())
+		Eventually(func() string { return t.h.Screen(t.s.Status.TmuxTarget) }, slowly).Should(ContainSubstring("\n! touch "))
+		Eventually(func() string {
+			t.h.Keys(t.s.Status.TmuxTarget, "Enter") // one right behind the text is a line end to Codex
+			return t.pwn
+		}, slowly, time.Second).Should(BeAnExistingFile())
 		Eventually(codexTold(t.h), slowly).Should(And(ContainSubstring(codexTool), ContainSubstring(codexShell)))
 	}, SpecTimeout(withInstall))
 
