@@ -68,6 +68,13 @@ var geminiRules = argRules{
 // for all sessions, and does nothing in those of its user.
 const geminiHookEnv = "LOOP_HOOK"
 
+// geminiNoUpdates keeps Gemini CLI from asking npm's registry for newer versions of itself,
+// of which it would install one under running sessions. Only settings switch that off: those
+// of the user and of the checkout are not ours, and those of the host, wherever they are,
+// must belong to root. The variable names no registry, and only for the packages of its
+// scope and for who reads npm's configuration as its check does; npm itself does not.
+const geminiNoUpdates = "npm_@google:registry=off"
+
 // Command builds
 //
 //	gemini --session-id ID | --resume ID, operator's arguments, --model
@@ -97,7 +104,7 @@ func (gemini) Command(opts LaunchOptions) (Command, error) {
 	}
 	cmd := Command{
 		Argv: append([]string{opts.Binary, flag, opts.ConversationID}, opts.Args...),
-		Env:  []string{"GEMINI_CLI_NO_RELAUNCH=true", geminiHookEnv + "=" + shellWords(hook)},
+		Env:  []string{"GEMINI_CLI_NO_RELAUNCH=true", geminiNoUpdates, geminiHookEnv + "=" + shellWords(hook)},
 	}
 	if opts.Trust {
 		cmd.Env = append(cmd.Env, "GEMINI_CLI_TRUST_WORKSPACE=true")

@@ -45,7 +45,7 @@ var _ = Describe("gemini's command line", func() {
 	It("is one process, trusts the directory, and knows its hook", func() {
 		cmd, err := gemini{}.Command(options(func(o *LaunchOptions) { o.HookCommand = []string{"/a b/shim", "hook"} }))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(cmd.Env).To(Equal([]string{"GEMINI_CLI_NO_RELAUNCH=true", "LOOP_HOOK='/a b/shim' hook", "GEMINI_CLI_TRUST_WORKSPACE=true"}))
+		Expect(cmd.Env).To(Equal([]string{"GEMINI_CLI_NO_RELAUNCH=true", "npm_@google:registry=off", "LOOP_HOOK='/a b/shim' hook", "GEMINI_CLI_TRUST_WORKSPACE=true"}))
 	})
 
 	DescribeTable("refuses what would fight it",

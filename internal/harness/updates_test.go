@@ -26,6 +26,7 @@ var _ = Describe("a harness's update of itself", func() {
 		},
 		Entry("Claude Code", "claude", "0f7bb9e0-7b53-4a2f-9e57-30f6ac9d3d11", "DISABLE_AUTOUPDATER=1"),
 		Entry("Codex", "codex", "0f7bb9e0-7b53-4a2f-9e57-30f6ac9d3d11", "check_for_update_on_startup=false"),
+		Entry("Gemini CLI", "gemini", "0f7bb9e0-7b53-4a2f-9e57-30f6ac9d3d11", "npm_@google:registry=off"),
 		Entry("opencode", "opencode", "ses_0123456789", "OPENCODE_DISABLE_AUTOUPDATE=true"),
 	)
 })
