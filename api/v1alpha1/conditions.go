@@ -115,6 +115,10 @@ const (
 	ReasonHarnessUnsupported = "HarnessUnsupported"
 	// ReasonBinaryMissing: the harness's executable is not on the host.
 	ReasonBinaryMissing = "BinaryMissing"
+	// ReasonConfigurationBroken: a configuration file that the sessions of the harness share
+	// was broken since it was last sound. Nothing is started into it. One that was left half
+	// written is restored; else the message says how to put the last good one back.
+	ReasonConfigurationBroken = "ConfigurationBroken"
 	// ReasonDirectoryMissing: the working directory does not exist on the host.
 	ReasonDirectoryMissing = "DirectoryMissing"
 	// ReasonDirectoryPresent: nothing to do.

@@ -24,6 +24,8 @@ import (
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/controllers/internal/apply"
+	"github.com/theloop-dev/the-loop/controllers/internal/emit"
+	"github.com/theloop-dev/the-loop/internal/event"
 )
 
 // The lease is renewed four times in its duration, as the kubelet does.
@@ -194,4 +196,20 @@ func (r *registration) host(ctx context.Context) (*api.SessionHost, error) {
 		err = r.manager.GetAPIReader().Get(ctx, client.ObjectKey{Name: r.Name}, host)
 	}
 	return host, err
+}
+
+// hostEmitter tells of what is about the host itself.
+type hostEmitter struct {
+	client  client.Client
+	emitter emit.Emitter
+	name    string
+}
+
+// Emit implements session.HostEmitter.
+func (h hostEmitter) Emit(e event.Event, message string, fields ...any) {
+	host := &api.SessionHost{}
+	if err := h.client.Get(context.Background(), client.ObjectKey{Name: h.name}, host); err != nil {
+		host.Name = h.name // deleted, which is no reason to be silent
+	}
+	h.emitter.Emit(host, nil, e, message, fields...)
 }

@@ -36,6 +36,7 @@ of the message says it. None carries what a message or a prompt says.
 An event is told once for what happened, and after a crash of the program that tells it at most once more. Kubernetes Events
 of one kind about one object that follow each other closely are counted in one.
 
+Those named ` + "`host.*`" + ` are about the SessionHost (in the namespace ` + "`default`" + `; the log has ` + "`host`" + ` instead of ` + "`session`" + `).
 What happens to both kinds of session has, of standing ones, the name ` + "`standing.*`" + ` where there is one, else the one of work items.
 `
 

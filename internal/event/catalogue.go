@@ -1,5 +1,17 @@
 package event
 
+// Hosts. These are about the SessionHost.
+var (
+	HostConfigBroken = declare(Event{
+		Name: "host.config_broken", Action: "Watch", Warning: true, Fields: []string{"harness", "path", "damage", "copy"},
+		Help: "A configuration file that the sessions of a harness share was broken: half written, no JSON any more, reset or gone. Nothing is started into it; `copy` is the last good one.",
+	})
+	HostConfigRestored = declare(Event{
+		Name: "host.config_restored", Action: "Restore", Warning: true, Fields: []string{"harness", "path", "kept"},
+		Help: "Such a file, which was left half written, was restored from the last good copy; the broken one is kept.",
+	})
+)
+
 // Sessions. What has a name of its own for standing sessions is told by that name of
 // them, and by the name here of the sessions of work items; all else of both.
 var (

@@ -17,6 +17,7 @@ const (
 	keyProjects     = "projects"
 	keyTrusted      = "hasTrustDialogAccepted"
 	keyOnboarded    = "hasCompletedProjectOnboarding"
+	keyWelcomed     = "hasCompletedOnboarding"
 	keyBypassLegacy = "bypassPermissionsModeAccepted"
 	keyBypass       = "skipDangerousModePermissionPrompt"
 	keyMarkets      = "extraKnownMarketplaces"
@@ -84,6 +85,26 @@ func (claude) Prepare(ctx context.Context, o PrepareOptions) (Prepared, error) {
 		apply(f.settings, edits)
 	}
 	return done, errors.Join(errs...)
+}
+
+// Shared implements Preparer. Without its user config, or without the key that it writes
+// there when a person has been through it, claude begins with its onboarding.
+func (claude) Shared(o PrepareOptions) ([]SharedConfig, error) {
+	if !o.Trust && !o.Plugins {
+		return nil, nil
+	}
+	f, err := claudeFilesOf(o)
+	if err != nil {
+		return nil, err
+	}
+	welcomed := func(text []byte) bool {
+		value, err := lookUp(text, []string{keyWelcomed})
+		return err == nil && string(value) == "true"
+	}
+	return []SharedConfig{
+		{configFile: *f.user, copyDir: o.CopyDir, firstRun: func(good, now []byte) bool { return welcomed(good) && !welcomed(now) }},
+		{configFile: *f.settings, copyDir: o.CopyDir},
+	}, nil
 }
 
 // bypassEdit accepts the disclaimer in the settings.

@@ -335,13 +335,18 @@ func followLinks(path string) (string, error) {
 	return "", fmt.Errorf("%s is a circle of symbolic links", path)
 }
 
+// pathDigest stands for a path in the name of a file.
+func pathDigest(path string) string {
+	sum := sha256.Sum256([]byte(path))
+	return hex.EncodeToString(sum[:8])
+}
+
 // lock takes the lock that all our processes share for the file.
 func (c *configFile) lock(ctx context.Context, path string) (unlock func(), err error) {
 	if err := os.MkdirAll(c.lockDir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory for locks: %w", err)
 	}
-	sum := sha256.Sum256([]byte(path))
-	name := filepath.Join(c.lockDir, "harness-config-"+hex.EncodeToString(sum[:8])+".lock")
+	name := filepath.Join(c.lockDir, "harness-config-"+pathDigest(path)+".lock")
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the lock for %s: %w", path, err)

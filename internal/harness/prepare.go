@@ -54,6 +54,9 @@ type PrepareOptions struct {
 	// LockDir holds the locks that all processes of the host share, absolute; it is made
 	// when missing.
 	LockDir string
+	// CopyDir holds the last good copies of what is shared, absolute; it is made when
+	// missing.
+	CopyDir string
 }
 
 // Prepared is what a Prepare did.
@@ -73,4 +76,6 @@ type Preparer interface {
 	// started: it may then wait at a dialog. What was applied before the error is
 	// returned with it.
 	Prepare(ctx context.Context, o PrepareOptions) (Prepared, error)
+	// Shared are the files of that config, none where nothing is to be prepared.
+	Shared(o PrepareOptions) ([]SharedConfig, error)
 }

@@ -211,18 +211,7 @@ func (t *turn) prepare(ctx context.Context) {
 	if !ok {
 		return
 	}
-	trust, plugins := t.Class.Spec.Trust, t.Class.Spec.Plugins
-	root := ""
-	if t.Class.Spec.Workspace.Root != "" {
-		root, _ = t.expand(t.Class.Spec.Workspace.Root)
-	}
-	repo := ptr.Deref(plugins.MarketplaceRepo, "")
-	done, err := p.Prepare(ctx, harness.PrepareOptions{
-		Dir: t.launch.dir, WorkspaceRoot: root, Args: t.launch.args, Lookup: t.lookup,
-		Trust: t.trusts(), Scope: trust.Scope, AcceptBypass: trust.AcceptBypassPermissions,
-		Plugins: ptr.Deref(plugins.Enabled, true) && repo != "", MarketplaceRepo: repo,
-		LockDir: filepath.Join(t.Dir, "locks"),
-	})
+	done, err := p.Prepare(ctx, t.prepareOptions())
 	for _, w := range done.Warnings {
 		t.Log.Info("warning: " + w)
 	}
@@ -232,6 +221,22 @@ func (t *turn) prepare(ctx context.Context) {
 	if err != nil {
 		t.Store.Emit(event.WorkspaceTrustFailed, "the harness's configuration was not prepared; it may open on a dialog: "+err.Error(),
 			"harness", t.launch.adapter.Name(), "cwd", t.launch.dir, "error", err)
+	}
+}
+
+// prepareOptions say what is to be written into the harness's own configuration.
+func (t *turn) prepareOptions() harness.PrepareOptions {
+	trust, plugins := t.Class.Spec.Trust, t.Class.Spec.Plugins
+	root := ""
+	if t.Class.Spec.Workspace.Root != "" {
+		root, _ = t.expand(t.Class.Spec.Workspace.Root)
+	}
+	repo := ptr.Deref(plugins.MarketplaceRepo, "")
+	return harness.PrepareOptions{
+		Dir: t.launch.dir, WorkspaceRoot: root, Args: t.launch.args, Lookup: t.lookup,
+		Trust: t.trusts(), Scope: trust.Scope, AcceptBypass: trust.AcceptBypassPermissions,
+		Plugins: ptr.Deref(plugins.Enabled, true) && repo != "", MarketplaceRepo: repo,
+		LockDir: filepath.Join(t.Dir, "locks"), CopyDir: filepath.Join(t.Dir, "config-copies"),
 	}
 }
 

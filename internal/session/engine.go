@@ -134,8 +134,10 @@ type Engine struct {
 	// Children finds the processes of a session whose age is between two, but for some.
 	Children func(uid string, least, most time.Duration, exclude ...int) ([]tmux.Child, error)
 	// Jobs runs what takes minutes.
-	Jobs  *Jobs
-	Clock clock.PassiveClock
+	Jobs *Jobs
+	// Configs watches what harnesses share; nil does not.
+	Configs *Configs
+	Clock   clock.PassiveClock
 	// HostLog is for what concerns no single session.
 	HostLog logr.Logger
 
@@ -200,6 +202,9 @@ func (e *Engine) Reconcile(ctx context.Context, s *Subject) (time.Duration, erro
 	t.launch, t.obst = e.resolve(s)
 	if t.obst == nil && t.now().Before(t.mem.retryAt) {
 		t.obst = t.mem.failed
+	}
+	if t.obst == nil {
+		t.obst = t.configInTheWay(ctx)
 	}
 	if err := t.enqueue(ctx); err != nil {
 		return 0, err

@@ -132,7 +132,8 @@ func Open(ctx context.Context, o HostOptions) (*Engine, error) {
 			return tmux.EndProcesses(ctx, uid, leftoverGrace)
 		},
 		Children: tmux.Children, Groups: groups, ServerUsage: server.Usage,
-		Clock: faultpoint.Clock(), HostLog: o.Log, Backoff: NewBackoff(faultpoint.Clock()),
+		Configs: &Configs{Clock: faultpoint.Clock(), Log: o.Log.WithName("configs")},
+		Clock:   faultpoint.Clock(), HostLog: o.Log, Backoff: NewBackoff(faultpoint.Clock()),
 		Tmux: api.HostTmux{Version: server.Version(), Socket: server.Socket()},
 	}, nil
 }

@@ -541,5 +541,16 @@ var _ = Describe("misbehaviour", func() {
 			Entry(nil, "rewrite-config=500"),
 			Entry(nil, "rewrite-config-torn=500"),
 		)
+
+		It("rewrite-config-times, cut-config: changes its file so often, and leaves it half written", func() {
+			Expect(os.MkdirAll(w.home, 0o700)).To(Succeed())
+			path := filepath.Join(w.home, ".claude.json")
+			Expect(os.WriteFile(path, []byte(`{"mine":1}`), 0o600)).To(Succeed())
+			a := w.ready("rewrite-config=500, rewrite-config-times=3")
+			a.logs("rewritten", 1)
+			Expect(os.ReadFile(path)).To(MatchRegexp(`"rewrites-\d+": 3`))
+			a.says("fake: cut-config=5")
+			Expect(os.ReadFile(path)).To(HaveLen(5))
+		})
 	})
 })

@@ -54,12 +54,18 @@ func realPath(dir string) string {
 	return dir
 }
 
-// rewriteConfig reads and rewrites the configuration hz times a second for ever.
-// Torn, it writes into the file itself in two halves.
-func (a *app) rewriteConfig(hz int, torn bool) {
+// cutConfig leaves the configuration as a writer does that ends after so many bytes.
+func (a *app) cutConfig(bytes int) {
+	data, _ := os.ReadFile(a.configPath())
+	_ = os.WriteFile(a.configPath(), data[:min(bytes, len(data))], 0o600)
+}
+
+// rewriteConfig reads and rewrites the configuration hz times a second, so many times, 0 for
+// ever. Torn, it writes into the file itself in two halves.
+func (a *app) rewriteConfig(hz, times int, torn bool) {
 	const most = 1000
 	every := time.Second / time.Duration(max(1, min(hz, most)))
-	for n := 1; ; n++ {
+	for n := 1; times == 0 || n <= times; n++ {
 		time.Sleep(every)
 		config := a.readConfig()
 		config["rewrites-"+strconv.Itoa(os.Getpid())] = n
@@ -77,6 +83,7 @@ func (a *app) rewriteConfig(hz int, torn bool) {
 		_, _ = f.Write(data[len(data)/2:])
 		_ = f.Close()
 	}
+	a.log.event("rewritten", fields{"times": times})
 }
 
 // crash ends the program by SIGKILL.

@@ -83,9 +83,11 @@ var allModes = map[string]mode{
 	"refuse-model": {"A+B", "with --print, know none of these models"},
 	"fail-print":   {"", "with --print, fail for a reason that has nothing to do with the model"},
 	// Around.
-	"children":            {"A+B", "start children that ignore SIGTERM and SIGHUP, of: " + strings.Join(childKinds, ", ")},
-	"rewrite-config":      {"HZ", "rewrite .claude.json HZ times a second (default 100), atomically"},
-	"rewrite-config-torn": {"HZ", "the same, in two writes to the file itself"},
+	"children":             {"A+B", "start children that ignore SIGTERM and SIGHUP, of: " + strings.Join(childKinds, ", ")},
+	"rewrite-config":       {"HZ", "rewrite .claude.json HZ times a second (default 100), atomically"},
+	"rewrite-config-torn":  {"HZ", "the same, in two writes to the file itself"},
+	"rewrite-config-times": {"N", "and stop after N times"},
+	"cut-config":           {"BYTES", "cut .claude.json off after BYTES"},
 }
 
 // modes are the behaviours in force.

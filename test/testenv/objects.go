@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -162,11 +163,21 @@ func (e *Env) Boot(obj Session) *api.SessionMessage {
 	return nil
 }
 
+// HostReported counts how often an event of this reason was reported about the host.
+func (h *Host) HostReported(reason string) int {
+	GinkgoHelper()
+	host := &api.SessionHost{}
+	Expect(h.Client.Get(context.Background(), client.ObjectKey{Name: h.Name}, host)).To(Succeed())
+	return h.Reported(host, reason)
+}
+
 // Reported counts how often an event of this reason was reported about an object.
 func (e *Env) Reported(obj client.Object, reason string) int {
 	GinkgoHelper()
 	var list corev1.EventList
-	Expect(e.Client.List(context.Background(), &list, client.InNamespace(obj.GetNamespace()))).To(Succeed())
+	// Those about what has no namespace are in one all the same.
+	namespace := cmp.Or(obj.GetNamespace(), metav1.NamespaceDefault)
+	Expect(e.Client.List(context.Background(), &list, client.InNamespace(namespace))).To(Succeed())
 	n := 0
 	for _, event := range list.Items {
 		if event.InvolvedObject.UID == obj.GetUID() && event.Reason == reason {

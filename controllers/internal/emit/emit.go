@@ -74,11 +74,14 @@ func (t Emitter) Emit(obj, related client.Object, e event.Event, message string,
 
 // line are the keys and values of the log.
 func line(kind string, obj client.Object, e event.Event, fields []any) []any {
-	key := "session"
-	if kind == "SessionMessage" {
+	key, value := "session", strings.ToLower(kind)+"/"+obj.GetNamespace()+"/"+obj.GetName()
+	switch kind {
+	case "SessionMessage":
 		key = "message"
+	case "SessionHost":
+		key, value = "host", obj.GetName()
 	}
-	out := []any{"event", e.Name, key, strings.ToLower(kind) + "/" + obj.GetNamespace() + "/" + obj.GetName()}
+	out := []any{"event", e.Name, key, value}
 	if e.Warning {
 		out = append(out, "warning", true)
 	}
