@@ -119,6 +119,11 @@ const (
 	// was broken since it was last sound. Nothing is started into it. One that was left half
 	// written is restored; else the message says how to put the last good one back.
 	ReasonConfigurationBroken = "ConfigurationBroken"
+	// ReasonWaitingForCanary: an upgrade of the-loop changed what it prepares for the harness,
+	// and another session of the host goes ahead with that until it has reached its prompt.
+	// The message names it: when it asks something, answer it there; to have another go
+	// ahead, stop or delete it.
+	ReasonWaitingForCanary = "WaitingForCanary"
 	// ReasonDirectoryMissing: the working directory does not exist on the host.
 	ReasonDirectoryMissing = "DirectoryMissing"
 	// ReasonDirectoryPresent: nothing to do.

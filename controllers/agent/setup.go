@@ -90,7 +90,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, engine *session.Engine, host H
 	engine.Lister.Changed = hints.changed
 	engine.KnownUID = hints.known
 	engine.Configs.Host = hostEmitter{client: mgr.GetClient(), emitter: emit.New(mgr, "theloop-agent", log), name: host.Name}
-	engine.Configs.Changed = func() { hints.changed(nil, nil, true) }
+	engine.Wake = func() { hints.changed(nil, nil, true) }
+	engine.Configs.Changed = engine.Wake
 	engine.Jobs = session.NewJobs(func(uid types.UID) { hints.changed([]string{string(uid)}, nil, false) })
 	for _, k := range kinds.All {
 		if err := setupKind(mgr, engine, host.Name, workers, k, traces, log, hints.channel(k.Name)); err != nil {

@@ -41,7 +41,7 @@ var (
 	})
 	SessionSpawnDeferred = declare(Event{
 		Name: "session.spawn_deferred", Action: "Start", Fields: []string{"gates"},
-		Help: "The session is not started while spec.startGates is not empty.",
+		Help: "The session is not started while spec.startGates is not empty, or while another goes ahead of it after an upgrade of the-loop.",
 	})
 	SessionResumeFailed = declare(Event{
 		Name: "session.resume_failed", Action: "Resume", Warning: true, Fields: []string{"conversation_id", "error"},

@@ -155,6 +155,7 @@ func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error
 		}
 	}
 	t.prepare(ctx)
+	t.mem.prepared = t.status.Launch.ID
 	return t.create(ctx, start.file, plan)
 }
 

@@ -29,18 +29,18 @@ const (
 
 // plan decides. Whether there is a draft costs a look at the terminal, so it is asked only
 // where the answer matters.
-func (t *turn) plan(ctx context.Context) Plan {
+func (t *turn) plan(ctx context.Context) (Input, Plan) {
 	t.hear(ctx)
 	in := t.input()
 	p := Decide(in)
 	if p.Action != ActionTerminate || in.Desired != DesiredRunning || !in.ArgsDiffer || in.RestartRequested || t.pastedStands() {
-		return p
+		return in, p
 	}
 	if in.Draft = t.draft(ctx) == harness.DraftTyped; !in.Draft {
-		return p
+		return in, p
 	}
 	t.kept = len(t.queue)
-	return Decide(in)
+	return in, Decide(in)
 }
 
 // notify tells who is attached that messages wait for what stands in the input box, in the

@@ -131,6 +131,8 @@ type Engine struct {
 	ServerUsage func(tmux.Snapshot) (tmux.Usage, error)
 	// AskAgain is called when a start waits for what AskedAgain tells.
 	AskAgain func()
+	// Wake is called when what kept other sessions from being started may be gone.
+	Wake func()
 	// Children finds the processes of a session whose age is between two, but for some.
 	Children func(uid string, least, most time.Duration, exclude ...int) ([]tmux.Child, error)
 	// Jobs runs what takes minutes.
@@ -146,6 +148,7 @@ type Engine struct {
 
 	memories memories
 	again    again
+	rollouts rollouts
 	// resuming is held from the look who has a conversation until that is on record.
 	resuming sync.Mutex
 	// dueUndo is the unsaved work that was found to be due when it was last looked for.
@@ -242,7 +245,7 @@ func (t *turn) steps(ctx context.Context) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		plan := t.plan(ctx)
+		in, plan := t.plan(ctx)
 		if plan.Action != ActionNone && plan.Action != ActionDeliver && !t.fresh {
 			// Decided on what may be a second old: look again before anything is done. What is
 			// typed is guarded in the server itself, and a listing costs more than typing.
@@ -251,7 +254,7 @@ func (t *turn) steps(ctx context.Context) (time.Duration, error) {
 			t.fresh = true
 			continue
 		}
-		again, wait, err := t.carryOut(ctx, plan)
+		again, wait, err := t.proceed(ctx, in, plan)
 		if err != nil || !again {
 			return Soonest(expiry, Soonest(plan.Requeue, wait)), err
 		}
@@ -279,6 +282,7 @@ func Named(obj api.HostedSession, names []string) bool {
 func (e *Engine) Forget(uid types.UID) {
 	e.memories.forget(uid)
 	e.Backoff.DeleteEntry(string(uid))
+	e.forgetRollout(uid)
 	if e.Jobs != nil {
 		e.Jobs.forget(uid)
 	}
@@ -388,6 +392,9 @@ func (t *turn) input() Input {
 	}
 	t.recordInto(&in, resumeAllowed)
 	t.verdictInto(&in)
+	if in.Obstacle == nil {
+		in.Obstacle = t.behindCanary()
+	}
 	return in
 }
 
@@ -406,27 +413,6 @@ func (t *turn) desired() Desired {
 // removalRetry is how long a checkout that could not be removed is left before it is tried
 // again.
 const removalRetry = 30 * time.Second
-
-// overdueFor is how long a retained terminal has to be seen to be due before it is closed:
-// a clock that jumps must not close them all (T36).
-const overdueFor = time.Minute
-
-// retainUntil is when the retained terminal is closed, zero for never.
-func (t *turn) retainUntil(seconds *int32) time.Time {
-	if seconds == nil || t.status.ClosedAt == nil {
-		t.mem.overdue = time.Time{}
-		return time.Time{}
-	}
-	due := t.status.ClosedAt.Add(time.Duration(*seconds) * time.Second)
-	if t.now().Before(due) {
-		t.mem.overdue = time.Time{}
-		return due
-	}
-	if t.mem.overdue.IsZero() {
-		t.mem.overdue = t.now()
-	}
-	return t.mem.overdue.Add(min(overdueFor, time.Duration(*seconds)*time.Second))
-}
 
 // noLaunch stands for the launch of a record that names none.
 const noLaunch = "none"

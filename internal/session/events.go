@@ -203,6 +203,8 @@ func (t *turn) compare(before *api.HostedSessionStatus) {
 	case was != is && is == api.ReasonGated:
 		gates := gatesOf(t.Object)
 		t.tell(event.SessionSpawnDeferred, fmt.Sprintf("not started while spec.startGates holds %v", gates), "gates", gates)
+	case was != is && is == api.ReasonWaitingForCanary:
+		t.tell(event.SessionSpawnDeferred, meta.FindStatusCondition(t.status.Conditions, api.ConditionSessionRunning).Message)
 	case is == api.ReasonTmuxUnknown && anew && t.desired() != DesiredRunning && t.desired() != DesiredParked && t.status.ClosedAt == nil:
 		_ = t.stopFails(errors.New("tmux does not answer"))
 	}

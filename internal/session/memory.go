@@ -16,6 +16,8 @@ import (
 // memory is what this process remembers of a session beside its record. Losing it
 // costs time, never correctness.
 type memory struct {
+	// prepared is the launch that was made by this agent, and so with what is prepared now.
+	prepared string
 	// swept is the launch after whose end no process is left.
 	swept string
 	// uncleared is the terminal session that could not be cleared.

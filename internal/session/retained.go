@@ -117,3 +117,24 @@ func (e *Engine) reap(ctx context.Context, snap tmux.Snapshot, uid string) error
 	}
 	return nil
 }
+
+// overdueFor is how long a retained terminal has to be seen to be due before it is closed:
+// a clock that jumps must not close them all (T36).
+const overdueFor = time.Minute
+
+// retainUntil is when the retained terminal is closed, zero for never.
+func (t *turn) retainUntil(seconds *int32) time.Time {
+	if seconds == nil || t.status.ClosedAt == nil {
+		t.mem.overdue = time.Time{}
+		return time.Time{}
+	}
+	due := t.status.ClosedAt.Add(time.Duration(*seconds) * time.Second)
+	if t.now().Before(due) {
+		t.mem.overdue = time.Time{}
+		return due
+	}
+	if t.mem.overdue.IsZero() {
+		t.mem.overdue = t.now()
+	}
+	return t.mem.overdue.Add(min(overdueFor, time.Duration(*seconds)*time.Second))
+}
