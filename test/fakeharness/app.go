@@ -134,16 +134,7 @@ func (a *app) applyNow(m modes) {
 	if m.has("children") {
 		a.startChildren(m.list("children"))
 	}
-	times, _ := m.number("rewrite-config-times")
-	if hz, ok := m.numberOr("rewrite-config", 100); ok {
-		go a.rewriteConfig(hz, times, false)
-	}
-	if hz, ok := m.numberOr("rewrite-config-torn", 100); ok {
-		go a.rewriteConfig(hz, times, true)
-	}
-	if bytes, ok := m.number("cut-config"); ok {
-		a.cutConfig(bytes)
-	}
+	a.applyToConfig(m)
 	if m.has("spin") {
 		go func() {
 			for n := uint64(1); n != 0; n += 2 { // odd, so never zero

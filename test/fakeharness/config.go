@@ -60,6 +60,20 @@ func (a *app) cutConfig(bytes int) {
 	_ = os.WriteFile(a.configPath(), data[:min(bytes, len(data))], 0o600)
 }
 
+// applyToConfig starts what a behaviour does with the shared configuration.
+func (a *app) applyToConfig(m modes) {
+	times, _ := m.number("rewrite-config-times")
+	if hz, ok := m.numberOr("rewrite-config", 100); ok {
+		go a.rewriteConfig(hz, times, false)
+	}
+	if hz, ok := m.numberOr("rewrite-config-torn", 100); ok {
+		go a.rewriteConfig(hz, times, true)
+	}
+	if bytes, ok := m.number("cut-config"); ok {
+		a.cutConfig(bytes)
+	}
+}
+
 // rewriteConfig reads and rewrites the configuration hz times a second, so many times, 0 for
 // ever. Torn, it writes into the file itself in two halves.
 func (a *app) rewriteConfig(hz, times int, torn bool) {
