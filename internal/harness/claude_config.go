@@ -87,7 +87,7 @@ func (claude) Prepare(ctx context.Context, o PrepareOptions) (Prepared, error) {
 	return done, errors.Join(errs...)
 }
 
-// Shared implements Preparer. Without its user config, or without the key that it writes
+// Shared implements ConfigSharer. Without its user config, or without the key that it writes
 // there when a person has been through it, claude begins with its onboarding.
 func (claude) Shared(o PrepareOptions) ([]SharedConfig, error) {
 	if !o.Trust && !o.Plugins {

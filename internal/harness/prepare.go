@@ -76,6 +76,18 @@ type Preparer interface {
 	// started: it may then wait at a dialog. What was applied before the error is
 	// returned with it.
 	Prepare(ctx context.Context, o PrepareOptions) (Prepared, error)
+}
+
+// ConfigSharer is implemented by a Preparer whose harness's sessions write one config, and
+// so can break it for each other (H09).
+type ConfigSharer interface {
 	// Shared are the files of that config, none where nothing is to be prepared.
 	Shared(o PrepareOptions) ([]SharedConfig, error)
 }
+
+// An adapter that is none of these by a slip would be prepared for nothing.
+var (
+	_ Preparer     = claude{}
+	_ Preparer     = gemini{}
+	_ ConfigSharer = claude{}
+)

@@ -338,7 +338,7 @@ func (f *sharedFile) why() string {
 // configInTheWay is what is wrong with the configuration that the harness shares with
 // others, nil for nothing.
 func (t *turn) configInTheWay(ctx context.Context) *Obstacle {
-	p, ok := t.launch.adapter.(harness.Preparer)
+	p, ok := t.launch.adapter.(harness.ConfigSharer)
 	if !ok || t.Configs == nil || t.desired() != DesiredRunning {
 		return nil
 	}

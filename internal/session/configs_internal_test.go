@@ -56,7 +56,7 @@ var _ = Describe("the watch of what harnesses share (H09)", func() {
 		write(good)
 		a, err := harness.Get("claude")
 		Expect(err).NotTo(HaveOccurred())
-		files, err = a.(harness.Preparer).Shared(harness.PrepareOptions{
+		files, err = a.(harness.ConfigSharer).Shared(harness.PrepareOptions{
 			Trust: true, Lookup: func(k string) string { return map[string]string{"HOME": dir}[k] },
 			LockDir: filepath.Join(dir, "locks"), CopyDir: filepath.Join(dir, "copies"),
 		})
