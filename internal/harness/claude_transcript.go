@@ -12,7 +12,7 @@ type Transcripts interface {
 	// anywhere else where it would look. What cannot be looked for is not lost.
 	Lost(path, conversation string) bool
 	// Found is where a conversation is that its harness said it keeps at path: there, or
-	// elsewhere where it would look; path where it is nowhere.
+	// elsewhere where it would look; path where it is nowhere that can be seen.
 	Found(path, conversation string) string
 }
 
@@ -34,7 +34,7 @@ func (claude) Found(path, conversation string) string {
 }
 
 // claudeFind looks for the file of a conversation beside that of path, in the directories of
-// all projects. What cannot be looked at may be it.
+// all projects. Where one of them cannot be looked into, it was not looked for everywhere.
 func claudeFind(path, conversation string) (found string, looked bool) {
 	if filepath.Base(path) != conversation+".jsonl" || !ValidConversationID(conversation) {
 		return "", false
@@ -44,14 +44,18 @@ func claudeFind(path, conversation string) (found string, looked bool) {
 	if err != nil {
 		return "", false
 	}
+	looked = true
 	for _, d := range dirs {
 		if d.Type().IsRegular() {
 			continue
 		}
 		file := filepath.Join(projects, d.Name(), conversation+".jsonl")
-		if _, err := os.Stat(file); err == nil || !os.IsNotExist(err) {
+		switch _, err := os.Stat(file); {
+		case err == nil:
 			return file, true
+		case !os.IsNotExist(err):
+			looked = false
 		}
 	}
-	return "", true
+	return "", looked
 }

@@ -35,8 +35,10 @@ func (gemini) Traits() Traits {
 		SubmitGapPerKiB: 10 * time.Millisecond,
 		TakenWithin:     15 * time.Second,
 		LosesReturn:     true,
-		// A rewind is a line of its own. Only a file that it could not read is written anew.
-		Appends: true,
+		// A rewind is a line of its own. Only a file that it could not read is written anew. At
+		// its start it adds a summary to the newest other conversation of the directory.
+		Appends:      true,
+		OthersAppend: true,
 		Env: []string{
 			"GEMINI_API_KEY", "GEMINI_CLI_HOME", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_LOCATION",
 			"GOOGLE_CLOUD_PROJECT", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_GENAI_USE_VERTEXAI",

@@ -89,6 +89,7 @@ func (t *turn) close(cleanUp bool) {
 		t.closed(before)
 		return
 	}
+	t.sealEnd()
 	t.forgetHost()
 	t.ended(before)
 	removed := t.removed(before)
@@ -483,6 +484,7 @@ func (t *turn) sweep(ctx context.Context) (bool, time.Duration, error) {
 	}
 	if ended = append(ended, escaped...); len(ended) > 0 {
 		t.Log.Info("ended processes that the harness left behind", "pids", ended)
+		t.unseal()
 	}
 	t.mem.swept = noLaunch
 	if t.status.Launch != nil {

@@ -2,7 +2,10 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -51,11 +54,21 @@ func (t *turn) canResume(allowed bool) (can, lost bool) {
 }
 
 // lost reports that the conversation to resume is not on the host any more. Only its own
-// harness's word where it keeps it counts: what it may have elsewhere is tried (R01).
+// harness's word where it keeps it counts, or what is on record of its file: what it may have
+// elsewhere is tried (R01), but not where another file would take the place of the one that
+// is on record (R14).
 func (t *turn) lost() bool {
 	a, ok := t.launch.adapter.(harness.Transcripts)
 	id := t.conversationToResume()
-	return ok && t.state.TranscriptPath != "" && t.state.ConversationID == id && a.Lost(t.state.TranscriptPath, id)
+	if ok && t.state.TranscriptPath != "" && t.state.ConversationID == id {
+		return a.Lost(t.state.TranscriptPath, id)
+	}
+	s := t.sealOf(id)
+	if ok || s == nil {
+		return false
+	}
+	_, err := os.Lstat(s.Path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // claim says who keeps a resume from the conversation, nil for nobody.

@@ -149,6 +149,8 @@ type Engine struct {
 	memories memories
 	again    again
 	rollouts rollouts
+	// sealing is held from a look at what is on record of a conversation to its change.
+	sealing sync.Mutex
 	// resuming is held from the look who has a conversation until that is on record.
 	resuming sync.Mutex
 	// dueUndo is the unsaved work that was found to be due when it was last looked for.
@@ -253,6 +255,9 @@ func (t *turn) steps(ctx context.Context) (time.Duration, error) {
 			t.snap, t.snapErr = t.Lister.Refresh(ctx)
 			t.fresh = true
 			continue
+		}
+		if plan.Action == ActionDeliver && t.now().Sub(t.mem.sealedAt) > sealAgain {
+			t.seal()
 		}
 		again, wait, err := t.proceed(ctx, in, plan)
 		if err != nil || !again {

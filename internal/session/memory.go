@@ -49,6 +49,10 @@ type memory struct {
 	// comparison is that of the conversation's file with what it was, which is under way, or
 	// which found another.
 	comparison *seal.Check
+	// sealedAt is when the record of that file was last brought up to date, sealFailed why it
+	// could not be.
+	sealedAt   time.Time
+	sealFailed string
 	// policy is the delivery policy that was seen last.
 	policy api.DeliveryPolicy
 	// failing is the message of which it was told that its delivery is tried again.

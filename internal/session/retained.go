@@ -37,7 +37,7 @@ func (t *turn) leaveSign(dir string) error {
 // before it is ended: a clock that jumps must not end them all (T36). It is called every
 // minute, by one goroutine.
 func (e *Engine) Reap(ctx context.Context) {
-	if err := errors.Join(e.PruneUndo(), e.reapRetained(ctx), e.tidyGroups()); err != nil {
+	if err := errors.Join(e.PruneUndo(), e.reapRetained(ctx), e.tidyGroups(), e.reapSeals()); err != nil {
 		e.HostLog.Info("not everything that is no longer retained could be removed; it is tried again", "reason", err.Error())
 	}
 }

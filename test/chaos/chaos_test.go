@@ -224,6 +224,7 @@ func (s *stage) help(ctx context.Context, left map[string][]string) {
 		}
 		if strings.Contains(strings.Join(why, " "), "submit it or clear it") {
 			s.tell("a person submits what stands in %s", t.Name)
+			_ = s.command(ctx, "copy-mode", "-q", "-t", t.ID+":."+p.ID) // in which Enter may do nothing
 			_ = s.command(ctx, "send-keys", "-t", t.ID+":."+p.ID, "Enter")
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -97,8 +98,10 @@ var _ = Describe("R14: a conversation on disk", func() {
 		h.Ready(forger)
 		aTurn(h, forger, "one that is none of its business goes on")
 
-		By("accepting what was looked at, and not what comes after")
+		By("accepting what was looked at, while no agent runs, and not what comes after")
+		h.Agent.Kill()
 		accept(h, victim)
+		h.StartAgent()
 		h.Await(victim, api.ConditionResumed, "True/ConversationContinued")
 		h.AwaitOutcome(m, testenv.Submitted)
 		after, err := os.ReadFile(path)
@@ -107,8 +110,15 @@ var _ = Describe("R14: a conversation on disk", func() {
 		Expect(get(victim).Status.ConversationID).To(Equal(id))
 		Expect(h.Submits("go on")).To(HaveLen(1))
 
-		By("holding it again when it is done again")
+		By("going on as always from what was accepted")
 		Eventually(answered).WithArguments(h, "go on").Should(BeTrue())
+		want(victim, api.SessionStateStopped)
+		h.Await(victim, api.ConditionReady, "True/Stopped")
+		conversationOf(h, victim, true)
+		want(victim, api.SessionStateRunning)
+		aTurn(h, victim, "and on")
+
+		By("holding it again when it is done again")
 		conversationOf(h, victim, false)
 		tamper(path, "pay me now", "pay us all")
 		h.KillHarness(victim)
@@ -185,6 +195,35 @@ var _ = Describe("R14: a conversation on disk", func() {
 		goesOn("fifth")
 		Expect(get(s).Status.ConversationID).To(Equal(id))
 		Expect(h.Reported(s, "SessionSpawnFailed")).To(BeZero())
+	})
+
+	It("that cannot be read is waited for, and goes on when it can", func() {
+		h := env.NewDemoHost()
+		s := h.Standing("unread", func(s *api.StandingSession) { s.Spec.RestartPolicy = api.RestartPolicyAlways })
+		aTurn(h, s, "first")
+		path := conversationOf(h, s, false)
+		h.Agent.Kill()
+		Expect(os.Rename(path, path+".kept")).To(Succeed())
+		Expect(os.Mkdir(path, 0o700)).To(Succeed()) // root reads whatever its mode
+		h.KillHarness(s)
+		h.StartAgent()
+		h.Await(s, api.ConditionReady, held)
+		Expect(h.Message(s, api.ConditionReady)).To(And(ContainSubstring("cannot be read"), ContainSubstring("looks again by itself"), Not(ContainSubstring("move it away"))))
+		Expect(os.Remove(path)).To(Succeed())
+		Expect(os.Rename(path+".kept", path)).To(Succeed())
+		h.Await(s, api.ConditionResumed, "True/ConversationContinued")
+	})
+
+	It("whose terminal server ended goes on, with what its harness wrote as it ended", func() {
+		h := env.NewDemoHost()
+		s := h.WorkItem(3)
+		aTurn(h, s, "first")
+		path := conversationOf(h, s, false)
+		h.SignalServer(syscall.SIGKILL)
+		Eventually(h.Message).WithArguments(s, api.ConditionSessionRunning).ShouldNot(Equal("the session runs"))
+		appendLine(path, `{"type":"last-words"}`) // of one that is slow to end
+		aTurn(h, s, "second")
+		h.Await(s, api.ConditionResumed, "True/ConversationContinued")
 	})
 
 	It("that was rewritten while no agent ran is held when one does", func() {

@@ -17,6 +17,8 @@ type Check struct {
 	Path string
 	// Altered says how the file is not what it was, "" when it is. It is known when Done.
 	Altered string
+	// Unread: the file is there and could not be read, which Altered tells.
+	Unread bool
 	// Whole is the digest of the file as it is, "" where it could not be read.
 	Whole string
 	Done  bool
@@ -41,9 +43,10 @@ func Compare(s Seal, path string) *Check {
 	return c
 }
 
+// fail ends the comparison; that it failed once is no reason not to look again.
 func (c *Check) fail(err error) {
-	c.Done, c.Whole = true, ""
-	if !errors.Is(err, fs.ErrNotExist) {
+	c.Done, c.Whole, c.info = true, "", nil
+	if c.Unread = !errors.Is(err, fs.ErrNotExist); c.Unread {
 		c.Altered = "it cannot be read: " + err.Error()
 	}
 }

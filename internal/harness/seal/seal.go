@@ -35,6 +35,18 @@ type Seal struct {
 	Closed bool `json:"closed,omitempty"`
 }
 
+// Brief is a seal without what goes on with it, to be compared.
+type Brief struct {
+	Path, Owner, Digest string
+	Size                int64
+	Closed              bool
+}
+
+// Brief is what two seals that say the same have in common.
+func (s *Seal) Brief() Brief {
+	return Brief{Path: s.Path, Owner: s.Owner, Digest: s.Digest, Size: s.Size, Closed: s.Closed}
+}
+
 // Load reads a seal, nil where there is none.
 func Load(name string) (*Seal, error) {
 	data, err := os.ReadFile(name)
@@ -82,6 +94,10 @@ func (s *Seal) Extend(most int64, now time.Time) (more bool, err error) {
 		return false, err
 	}
 	n, err := io.Copy(sum, io.NewSectionReader(f, s.Size, min(most, st.Size()-s.Size)))
+	if err == nil {
+		// The seal must not outlive, in a power cut, what it was made of.
+		err = f.Sync()
+	}
 	if err != nil {
 		return false, err
 	}

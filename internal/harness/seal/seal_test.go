@@ -119,6 +119,8 @@ var _ = Describe("R14: a seal", func() {
 		c := compare(s, path)
 		Expect(c.Altered).To(ContainSubstring("no regular file"))
 		Expect(c.Whole).To(BeEmpty(), "there is nothing to accept")
+		Expect(c.Unread).To(BeTrue())
+		Expect(c.Stands()).To(BeFalse(), "it is looked at again")
 	})
 
 	It("is made anew of what a person accepts, and of nothing that came later", func() {
