@@ -207,9 +207,17 @@ type hostEmitter struct {
 
 // Emit implements session.HostEmitter.
 func (h hostEmitter) Emit(e event.Event, message string, fields ...any) {
+	h.emitter.Emit(h.host(), nil, e, message, fields...)
+}
+
+// host is the SessionHost, by its name alone where it is deleted or cannot be read in time,
+// which is no reason to be silent: the client waits for the API server.
+func (h hostEmitter) host() *api.SessionHost {
+	ctx, cancel := context.WithTimeout(context.Background(), hintTimeout)
+	defer cancel()
 	host := &api.SessionHost{}
-	if err := h.client.Get(context.Background(), client.ObjectKey{Name: h.name}, host); err != nil {
-		host.Name = h.name // deleted, which is no reason to be silent
+	if err := h.client.Get(ctx, client.ObjectKey{Name: h.name}, host); err != nil {
+		return &api.SessionHost{ObjectMeta: metav1.ObjectMeta{Name: h.name}}
 	}
-	h.emitter.Emit(host, nil, e, message, fields...)
+	return host
 }

@@ -214,5 +214,6 @@ func (p *pokes) Start(ctx context.Context) error {
 // reapEvery is how often what was retained for a time is looked at.
 const reapEvery = time.Minute
 
-// hintTimeout bounds the giving of hints, which wait for room in a reconciler's queue.
+// hintTimeout bounds the giving of hints, which wait for room in a reconciler's queue, and the
+// reading of what an event of the host is about.
 const hintTimeout = 5 * time.Second
