@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -143,7 +144,7 @@ var _ = Describe("a configuration that harnesses share and broke", func() {
 		Expect(copied).To(BeAnExistingFile())
 		By("a person puts the last good one back, as often as it is broken again")
 		Eventually(func(g Gomega) {
-			if !strings.Contains(contentOf(config), `"oauthAccount"`) {
+			if now := contentOf(config); !json.Valid([]byte(now)) || !strings.Contains(now, `"oauthAccount"`) {
 				_, kept := lastGood(h)
 				g.Expect(os.WriteFile(config, []byte(kept), 0o600)).To(Succeed())
 			}
