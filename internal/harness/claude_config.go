@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -88,7 +89,8 @@ func (claude) Prepare(ctx context.Context, o PrepareOptions) (Prepared, error) {
 }
 
 // Shared implements ConfigSharer. Without its user config, or without the key that it writes
-// there when a person has been through it, claude begins with its onboarding.
+// there when a person has been through it, claude begins with its onboarding: it was reset,
+// unless somebody logged out, who loses that key with the account and nothing else.
 func (claude) Shared(o PrepareOptions) ([]SharedConfig, error) {
 	if !o.Trust && !o.Plugins {
 		return nil, nil
@@ -97,14 +99,39 @@ func (claude) Shared(o PrepareOptions) ([]SharedConfig, error) {
 	if err != nil {
 		return nil, err
 	}
-	welcomed := func(text []byte) bool {
-		value, err := lookUp(text, []string{keyWelcomed})
-		return err == nil && string(value) == "true"
+	reset := func(good, now []byte) bool {
+		return claudeWelcomed(good) && !claudeWelcomed(now) && !claudeLoggedOut(good, now)
 	}
 	return []SharedConfig{
-		{configFile: *f.user, copyDir: o.CopyDir, firstRun: func(good, now []byte) bool { return welcomed(good) && !welcomed(now) }},
+		{configFile: *f.user, copyDir: o.CopyDir, firstRun: reset},
 		{configFile: *f.settings, copyDir: o.CopyDir},
 	}, nil
+}
+
+// claudeWelcomed reports whether a person has been through the onboarding.
+func claudeWelcomed(text []byte) bool {
+	value, err := lookUp(text, []string{keyWelcomed})
+	return err == nil && string(value) == "true"
+}
+
+// claudeLoggedOut reports whether somebody logged out: the account is gone, and every
+// project is still there.
+func claudeLoggedOut(good, now []byte) bool {
+	type config struct {
+		Account  json.RawMessage            `json:"oauthAccount"`
+		Projects map[string]json.RawMessage `json:"projects"`
+	}
+	var was, is config
+	if json.Unmarshal(good, &was) != nil || json.Unmarshal(now, &is) != nil || len(was.Projects) == 0 {
+		return false
+	}
+	for dir := range was.Projects {
+		if _, there := is.Projects[dir]; !there {
+			return false
+		}
+	}
+	none := func(account json.RawMessage) bool { return account == nil || string(account) == "null" }
+	return !none(was.Account) && none(is.Account)
 }
 
 // bypassEdit accepts the disclaimer in the settings.

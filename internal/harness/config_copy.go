@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -18,10 +18,11 @@ type Damage string
 const (
 	// DamageNone: it is sound, or was never seen to be: then nobody knows who made it so.
 	DamageNone Damage = ""
-	// DamageTorn: a writer that was cut off or came between another's writes left it: it is
-	// empty, ends before its end, or goes on behind it.
+	// DamageTorn: only a writer that was cut off, or came between another's writes, leaves it
+	// so: it is empty, has zeroes, is the beginning of what it was, or ends with the end of
+	// that behind a shorter text.
 	DamageTorn Damage = "Torn"
-	// DamageMalformed: it does not parse in another way, as after an edit by hand.
+	// DamageMalformed: it does not parse in another way, as while it is edited by hand.
 	DamageMalformed Damage = "Malformed"
 	// DamageReset: it parses, and the harness would begin with it as on its first day.
 	DamageReset Damage = "Reset"
@@ -50,7 +51,8 @@ type SharedConfig struct {
 	configFile
 	copyDir string
 	// firstRun reports whether the harness would begin as on its first day with what is
-	// there now, nil where a file that is gone or reset is no harm.
+	// there now, nil where a file that is gone or reset is no harm, and which people edit: it
+	// is never torn.
 	firstRun func(good, now []byte) bool
 }
 
@@ -63,39 +65,57 @@ type Finding struct {
 	Path, Copy string
 	Damage     Damage
 
+	// Newer: it is sound, and another text than the last good one that is kept.
+	Newer bool
+	// CopyProblem is why what is kept is of no use and counts as none, nil where it is not.
+	CopyProblem error
+
 	found content
 }
 
 // Examine looks at the file, and again for a moment where it does not parse: somebody may
-// be writing it in place. The text of a sound one is kept.
-func (c SharedConfig) Examine(ctx context.Context) (Finding, error) {
+// be writing it in place. The newest is what was found last that was sound and is not kept
+// yet, if any. With an error nothing was found.
+func (c SharedConfig) Examine(ctx context.Context, newest Finding) (Finding, error) {
 	f, err := c.Locate()
 	if err != nil {
-		return f, err
+		return Finding{}, err
 	}
-	good, _, err := readConfig(f.Copy)
-	if err != nil {
-		return f, err
-	}
-	if !isObject(good) {
-		good = nil
+	copied, err := readCopy(f.Copy)
+	f.CopyProblem = err
+	good := copied
+	if good != nil && newest.Path == f.Path && newest.Newer {
+		good = newest.found.text
 	}
 	for end := time.Now().Add(configTorn); ; {
 		if f.found.text, f.found.info, err = readConfig(f.Path); err != nil {
-			return f, err
+			return Finding{}, err
 		}
 		f.Damage = judge(good, f.found.text, c.firstRun)
 		if f.Damage == DamageNone || f.Damage == DamageReset || time.Now().After(end) {
 			break
 		}
 		if err := pause(ctx, configPoll); err != nil {
-			return f, err
+			return Finding{}, err
 		}
 	}
-	if f.Damage == DamageNone && isObject(f.found.text) && !bytes.Equal(good, f.found.text) {
-		err = keepCopy(f.Copy, f.found.text)
+	f.Newer = f.Damage == DamageNone && isObject(f.found.text) && !bytes.Equal(copied, f.found.text)
+	return f, nil
+}
+
+// Is reports whether two findings are of the same text at the same place.
+func (f Finding) Is(o Finding) bool { return f.Path == o.Path && same(f.found.text, o.found.text) }
+
+// readCopy reads the last good text, nil when none is kept.
+func readCopy(path string) ([]byte, error) {
+	good, _, err := readConfig(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case good != nil && !isObject(good):
+		return nil, fmt.Errorf("%s holds no JSON object", path)
 	}
-	return f, err
+	return good, nil
 }
 
 // Locate finds the file without reading it.
@@ -114,12 +134,12 @@ func (c SharedConfig) Restore(ctx context.Context, f Finding, now time.Time) (ke
 	if f.Damage != DamageTorn {
 		return "", fmt.Errorf("%s %s: only one that was left half written is restored", f.Path, f.Damage.Words())
 	}
-	good, _, err := readConfig(f.Copy)
+	good, err := readCopy(f.Copy)
+	if err == nil && good == nil {
+		err = fmt.Errorf("the copy %s is gone", f.Copy)
+	}
 	if err != nil {
 		return "", err
-	}
-	if !isObject(good) {
-		return "", fmt.Errorf("the copy %s of %s is of no use", f.Copy, f.Path)
 	}
 	unlock, err := c.lock(ctx, f.Path)
 	if err != nil {
@@ -132,14 +152,42 @@ func (c SharedConfig) Restore(ctx context.Context, f Finding, now time.Time) (ke
 	}
 	defer release()
 	// The file itself, by another name: what a late writer still has open stays with it.
-	kept = f.Path + ".broken-" + now.UTC().Format("20060102T150405.000Z")
+	kept = f.Path + brokenInfix + now.UTC().Format(brokenTime)
 	if err := os.Link(f.Path, kept); err != nil {
 		return "", fmt.Errorf("keeping the broken %s: %w", f.Path, err)
 	}
 	if err := replaceConfig(f.Path, f.found, good, true); err != nil {
 		return "", errors.Join(err, os.Remove(kept))
 	}
+	dropBroken(f.Path)
 	return kept, nil
+}
+
+// Broken files are kept beside the file, with its name, this and the time.
+const (
+	brokenInfix = ".broken-"
+	brokenTime  = "20060102T150405.000Z"
+	// maxBroken are so many of one file: they may hold what only its owner may read.
+	maxBroken = 3
+)
+
+// dropBroken removes the oldest broken files that were kept. What cannot be removed is tried
+// again when the next one is kept.
+func dropBroken(path string) {
+	entries, err := os.ReadDir(filepath.Dir(path)) // in the order of their names
+	if err != nil {
+		return
+	}
+	var kept []string
+	for _, e := range entries {
+		at, ours := strings.CutPrefix(e.Name(), filepath.Base(path)+brokenInfix)
+		if _, err := time.Parse(brokenTime, at); ours && err == nil {
+			kept = append(kept, filepath.Join(filepath.Dir(path), e.Name()))
+		}
+	}
+	for i := 0; i < len(kept)-maxBroken; i++ {
+		_ = os.Remove(kept[i])
+	}
 }
 
 // judge tells what became of a file by its last good text, nil when none is known.
@@ -157,7 +205,7 @@ func judge(good, now []byte, firstRun func(good, now []byte) bool) Damage {
 			return DamageReset
 		}
 		return DamageNone
-	case torn(now):
+	case firstRun != nil && torn(good, now):
 		return DamageTorn
 	}
 	return DamageMalformed
@@ -167,26 +215,27 @@ func isObject(text []byte) bool {
 	return json.Valid(text) && bytes.TrimSpace(text)[0] == '{'
 }
 
-// torn tells a text that a writer left from one that a person mistyped.
-func torn(text []byte) bool {
-	if len(bytes.TrimSpace(text)) == 0 || bytes.IndexByte(text, 0) >= 0 {
+// torn tells a text that only a writer leaves from one that a person has not finished, by
+// the last good one: a file that is being edited ends before its end too.
+func torn(good, now []byte) bool {
+	if len(now) == 0 || bytes.IndexByte(now, 0) >= 0 || bytes.HasPrefix(good, now) {
 		return true
 	}
+	// A shorter text was written over the beginning of what was there.
 	var whole json.RawMessage
-	switch err := json.NewDecoder(bytes.NewReader(text)).Decode(&whole); {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return true
-	case err != nil:
+	r := json.NewDecoder(bytes.NewReader(now))
+	if r.Decode(&whole) != nil || whole[0] != '{' || len(now) != len(good) {
 		return false
 	}
-	return whole[0] == '{' && !json.Valid(text)
+	return bytes.Equal(now[r.InputOffset():], good[r.InputOffset():])
 }
 
-// keepCopy replaces the last good text. It may hold what only its owner may read.
-func keepCopy(path string, text []byte) error {
-	err := os.MkdirAll(filepath.Dir(path), 0o700)
+// Keep makes the text that was found, which is sound, the last good one. It may hold what
+// only its owner may read.
+func (f Finding) Keep() error {
+	err := os.MkdirAll(filepath.Dir(f.Copy), 0o700)
 	if err == nil {
-		err = putCopy(path, text)
+		err = putCopy(f.Copy, f.found.text)
 	}
 	if err != nil {
 		return fmt.Errorf("keeping a copy of the harness's configuration: %w", err)
@@ -198,6 +247,10 @@ func putCopy(path string, text []byte) error {
 	f, err := writeBeside(path, content{}, text)
 	if f == nil {
 		return err
+	}
+	// On the disk before it takes the place: after a power cut it is what restores the file.
+	if err == nil {
+		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)

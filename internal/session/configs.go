@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -31,6 +32,12 @@ const (
 	// not to leave hundreds of broken files.
 	maxRestores    = 3
 	restoresWithin = time.Hour
+	// A sound text is copied when nobody has written another one for copyQuiet, and copyAtMost
+	// after the first that is not: fleets write many times a second.
+	copyQuiet  = 2 * time.Second
+	copyAtMost = 10 * time.Second
+	// unwatchedLook is how often a file is looked at whose events are not told.
+	unwatchedLook = 15 * time.Second
 )
 
 // HostEmitter tells of events that are about the host.
@@ -61,25 +68,34 @@ type sharedFile struct {
 
 	mu    sync.Mutex
 	found harness.Finding
-	// watched: events about it are told.
-	watched bool
+	// failure is why the last look found nothing: what is known stays.
+	failure string
 	// seen are the marks of file and copy when they were read.
 	seen [2]mark
 	// since is when it was first seen to be damaged, written when it was last seen to be
-	// another damaged one.
+	// another one.
 	since, written time.Time
 	// told: it is broken for certain, and that was told.
 	told     bool
 	restored []time.Time
 	// problem is why it is not restored, though it could be.
 	problem string
+
+	// newest is what was sound last and is not copied yet, newerSince when the first such was
+	// seen and newerAt when this one was. copying: that is being done.
+	newest              harness.Finding
+	newerSince, newerAt time.Time
+	copying             bool
+
+	// after is done when the file is unlocked: every Reconcile of the harness waits for that.
+	after []func()
 }
 
 // mark tells apart what a path names.
 type mark struct {
-	there       bool
-	size, mtime int64
-	info        os.FileInfo
+	there              bool
+	size, mtime, ctime int64
+	info               os.FileInfo
 }
 
 func markOf(path string) mark {
@@ -87,10 +103,18 @@ func markOf(path string) mark {
 	if err != nil {
 		return mark{}
 	}
-	return mark{there: true, size: info.Size(), mtime: info.ModTime().UnixNano(), info: info}
+	m := mark{there: true, size: info.Size(), mtime: info.ModTime().UnixNano(), info: info}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		m.ctime = st.Ctim.Nano()
+	}
+	return m
 }
 
-func (m mark) same(o mark) bool {
+// same reports that nothing of the file changed, not even its mode.
+func (m mark) same(o mark) bool { return m.unwritten(o) && m.ctime == o.ctime }
+
+// unwritten reports that nobody wrote the file.
+func (m mark) unwritten(o mark) bool {
 	return m.there == o.there && m.size == o.size && m.mtime == o.mtime && (!m.there || os.SameFile(m.info, o.info))
 }
 
@@ -119,12 +143,16 @@ func (c *Configs) known(name string, f harness.SharedConfig) *sharedFile {
 
 // Start watches the files until ctx ends.
 func (c *Configs) Start(ctx context.Context) error {
+	queue := workqueue.NewTypedDelayingQueue[string]()
+	var events chan fsnotify.Event
+	var lost chan error
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		c.Log.Error(err, "the shared configuration of harnesses is not watched: it is looked at whenever a session is")
-		return nil
+		c.Log.Error(err, "the shared configuration of harnesses is not watched: it is looked at now and then, and whenever a session is")
+	} else {
+		events, lost = watcher.Events, watcher.Errors
+		defer func() { _ = watcher.Close() }()
 	}
-	queue := workqueue.NewTypedDelayingQueue[string]()
 	c.mu.Lock()
 	c.watcher, c.queue = watcher, queue
 	for path := range c.files {
@@ -148,30 +176,32 @@ func (c *Configs) Start(ctx context.Context) error {
 	defer func() {
 		queue.ShutDown()
 		worker.Wait()
-		_ = watcher.Close()
 	}()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case e := <-watcher.Events:
-			if e.Op != fsnotify.Chmod {
-				c.noticed(func(path string) bool { return path == e.Name })
-			}
-		case err := <-watcher.Errors:
+		case e := <-events:
+			c.noticed(e.Name)
+		case err := <-lost:
 			c.Log.Info("events about shared configuration were lost: all of it is looked at", "reason", err)
-			c.noticed(func(string) bool { return true })
+			c.noticed("")
 		}
 	}
 }
 
-// noticed has the files looked at whose name, or that of what they are a link to, is this.
-func (c *Configs) noticed(named func(path string) bool) {
+// noticed has the files looked at that an event is about by its name: that of the file, of
+// what it is a link to, or of a directory of theirs, whose watch ends when it is moved or
+// removed. "" is about all.
+func (c *Configs) noticed(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for path, f := range c.files {
-		at, err := f.Locate()
-		if named(path) || err == nil && named(at.Path) {
+		concerned := name == "" || name == path || name == filepath.Dir(path)
+		if at, err := f.Locate(); err == nil && !concerned {
+			concerned = name == at.Path || name == filepath.Dir(at.Path)
+		}
+		if concerned {
 			c.queue.AddAfter(path, configCoalesce)
 		}
 	}
@@ -186,34 +216,47 @@ func (c *Configs) again(f *sharedFile, after time.Duration) {
 	}
 }
 
-// watch has the events about a file told. A directory that is not there yet is tried again
-// with the next look.
-func (c *Configs) watch(f *sharedFile) {
+// watch has the events about a file told, from the directory that is there now: it is asked
+// for at each look, because a watch ends with its directory. It reports whether they are.
+func (c *Configs) watch(f *sharedFile) bool {
 	c.mu.Lock()
 	watcher := c.watcher
 	c.mu.Unlock()
 	if watcher == nil {
-		return
+		return false
 	}
-	f.watched = watcher.Add(filepath.Dir(f.Path())) == nil
+	watched := watcher.Add(filepath.Dir(f.Path())) == nil
 	if at, err := f.Locate(); err == nil && filepath.Dir(at.Path) != filepath.Dir(f.Path()) {
-		f.watched = watcher.Add(filepath.Dir(at.Path)) == nil && f.watched
+		watched = watcher.Add(filepath.Dir(at.Path)) == nil && watched
 	}
-}
-
-// unwatched reports that a file is not watched that could be.
-func (c *Configs) unwatched(f *sharedFile) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !f.watched && c.watcher != nil
+	return watched
 }
 
 // examine looks at a file, tells what became of it, and restores it where that is due. It
 // returns why nothing is started into it.
 func (c *Configs) examine(ctx context.Context, f *sharedFile) *Obstacle {
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	o := c.look(ctx, f)
+	after := f.after
+	f.after = nil
+	f.mu.Unlock()
+	for _, do := range after {
+		do()
+	}
+	return o
+}
+
+// emit tells of an event once the file is unlocked: that may wait for the API server.
+func (c *Configs) emit(f *sharedFile, e event.Event, message string, fields ...any) {
+	f.after = append(f.after, func() { c.Host.Emit(e, message, fields...) })
+}
+
+func (c *Configs) look(ctx context.Context, f *sharedFile) *Obstacle {
+	if !c.watch(f) { // before it is read: nothing is missed in between
+		c.again(f, unwatchedLook)
+	}
 	c.read(ctx, f)
+	c.copyDue(f)
 	if f.found.Damage == harness.DamageNone {
 		return nil
 	}
@@ -223,7 +266,8 @@ func (c *Configs) examine(ctx context.Context, f *sharedFile) *Obstacle {
 	}
 	if !f.told {
 		f.told = true
-		c.Host.Emit(event.HostConfigBroken, f.why(), "harness", f.of, "path", f.found.Path, "damage", f.found.Damage, "copy", f.found.Copy)
+		c.copyNow(f)
+		c.emit(f, event.HostConfigBroken, f.why(), "harness", f.of, "path", f.found.Path, "damage", f.found.Damage, "copy", f.found.Copy)
 		c.changed()
 	}
 	if f.found.Damage != harness.DamageTorn {
@@ -238,29 +282,93 @@ func (c *Configs) examine(ctx context.Context, f *sharedFile) *Obstacle {
 
 // read brings what is known of a file up to date.
 func (c *Configs) read(ctx context.Context, f *sharedFile) {
-	if f.found.Path != "" && !c.unwatched(f) && markOf(f.Path()).same(f.seen[0]) && markOf(f.found.Copy).same(f.seen[1]) {
+	file := markOf(f.Path())
+	if f.found.Path != "" && f.failure == "" && file.same(f.seen[0]) && markOf(f.found.Copy).same(f.seen[1]) {
 		return
 	}
-	c.watch(f) // before it is read: nothing is missed in between
-	before := markOf(f.Path())
-	found, err := f.Examine(ctx)
+	found, err := f.Examine(ctx, f.newest)
 	if err != nil {
-		// It cannot be read, or the copy not written: what is known of it stays.
-		c.Log.Info("shared configuration of a harness could not be examined", "path", f.Path(), "reason", err.Error())
-		if found.Path == "" || f.found.Path == "" {
-			return
+		if reason := err.Error(); reason != f.failure {
+			f.failure = reason
+			c.Log.Info("shared configuration of a harness could not be examined: what is known of it stays", "path", f.Path(), "reason", reason)
 		}
+		return
+	}
+	if found.CopyProblem != nil {
+		c.Log.Info("the last good copy of a harness's configuration is of no use: there is none until the file is sound", "path", found.Path, "copy", found.Copy, "reason", found.CopyProblem.Error())
+	}
+	now := c.Clock.Now()
+	if f.found.Path == "" || !file.unwritten(f.seen[0]) {
+		f.written, f.problem = now, ""
 	}
 	was := f.found.Damage
-	f.found, f.seen, f.problem = found, [2]mark{before, markOf(found.Copy)}, ""
-	now := c.Clock.Now()
-	f.written = now
+	f.found, f.seen, f.failure = found, [2]mark{file, markOf(found.Copy)}, ""
 	switch {
 	case found.Damage == harness.DamageNone:
+		f.newer(now)
 		f.sound(c, was)
 	case was == harness.DamageNone:
 		f.since = now
 	}
+}
+
+// newer notes whether a sound file is another than its copy.
+func (f *sharedFile) newer(now time.Time) {
+	if !f.found.Newer {
+		f.newest = harness.Finding{}
+		return
+	}
+	if f.newest.Path == "" {
+		f.newerSince = now
+	}
+	f.newest, f.newerAt = f.found, now
+}
+
+// copyDue has the newest sound text copied where that is due: at once where there is no
+// copy that is of use.
+func (c *Configs) copyDue(f *sharedFile) {
+	if f.newest.Path == "" || f.copying {
+		return
+	}
+	now := c.Clock.Now()
+	wait := min(until(now, f.newerAt.Add(copyQuiet)), until(now, f.newerSince.Add(copyAtMost)))
+	if f.seen[1].there && f.found.CopyProblem == nil && wait > 0 {
+		c.again(f, wait)
+		return
+	}
+	f.copying = true
+	newest := f.newest
+	f.after = append(f.after, func() {
+		err := newest.Keep()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.copying = false
+		c.copied(f, newest, err)
+	})
+}
+
+// copyNow copies the newest sound text, which is needed.
+func (c *Configs) copyNow(f *sharedFile) {
+	if f.newest.Path != "" {
+		c.copied(f, f.newest, f.newest.Keep())
+	}
+}
+
+// copied notes what became of the copying of a text.
+func (c *Configs) copied(f *sharedFile, newest harness.Finding, err error) {
+	now := c.Clock.Now()
+	if err != nil {
+		c.Log.Info("shared configuration of a harness could not be copied", "path", newest.Path, "reason", err.Error())
+		f.newerSince, f.newerAt = now, now
+		c.again(f, copyQuiet)
+		return
+	}
+	if f.found.Damage == harness.DamageNone && !f.found.Is(newest) {
+		c.again(f, copyQuiet) // another one since: it is compared with the copy
+		f.newerSince = now
+		return
+	}
+	f.newest, f.seen[1] = harness.Finding{}, markOf(newest.Copy)
 }
 
 // sound notes that nothing is wrong with the file any more.
@@ -308,7 +416,7 @@ func (c *Configs) restore(ctx context.Context, f *sharedFile) {
 	// What is found there next is another matter.
 	f.found.Damage, f.told, f.seen = harness.DamageNone, false, [2]mark{}
 	c.changed()
-	c.Host.Emit(event.HostConfigRestored, fmt.Sprintf("%s was left half written and is restored from the last good copy of it; the broken one is %s: what was written meanwhile may be missing", f.found.Path, kept),
+	c.emit(f, event.HostConfigRestored, fmt.Sprintf("%s was left half written and is restored from the last good copy of it; the broken one is %s: what was written meanwhile may be missing", f.found.Path, kept),
 		"harness", f.of, "path", f.found.Path, "kept", kept)
 	c.read(ctx, f)
 }
