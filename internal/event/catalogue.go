@@ -4,11 +4,11 @@ package event
 var (
 	HostConfigBroken = declare(Event{
 		Name: "host.config_broken", Action: "Watch", Warning: true, Fields: []string{"harness", "path", "damage", "copy"},
-		Help: "A configuration file that the sessions of a harness share was broken: half written, no JSON any more, reset or gone. Nothing is started into it; `copy` is the last good one.",
+		Help: "A configuration file that the sessions of a harness share was broken: half written, no JSON any more, reset (not by a logout) or gone. Nothing is started into it; `copy` is the last good one.",
 	})
 	HostConfigRestored = declare(Event{
 		Name: "host.config_restored", Action: "Restore", Warning: true, Fields: []string{"harness", "path", "kept"},
-		Help: "Such a file, which was left half written, was restored from the last good copy; the broken one is kept.",
+		Help: "Such a file, which a writer left half written, was restored from the last good copy; the last three broken ones are kept beside it.",
 	})
 )
 
