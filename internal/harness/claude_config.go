@@ -114,15 +114,17 @@ func claudeWelcomed(text []byte) bool {
 	return err == nil && string(value) == "true"
 }
 
-// claudeLoggedOut reports whether somebody logged out: the account is gone, and every
-// project is still there.
+// claudeLoggedOut reports whether somebody logged out: the account is gone, every project is
+// still there, and that nobody has been through the onboarding is said. One that begins
+// anew says nothing about it, and soon has projects again.
 func claudeLoggedOut(good, now []byte) bool {
 	type config struct {
+		Welcomed *bool                      `json:"hasCompletedOnboarding"`
 		Account  json.RawMessage            `json:"oauthAccount"`
 		Projects map[string]json.RawMessage `json:"projects"`
 	}
 	var was, is config
-	if json.Unmarshal(good, &was) != nil || json.Unmarshal(now, &is) != nil || len(was.Projects) == 0 {
+	if json.Unmarshal(good, &was) != nil || json.Unmarshal(now, &is) != nil || len(was.Projects) == 0 || is.Welcomed == nil {
 		return false
 	}
 	for dir := range was.Projects {

@@ -74,6 +74,7 @@ var _ = Describe("the configuration that sessions of claude share (H09)", func()
 		Entry("begun anew", `{"numStartups": 1}`, DamageReset),
 		Entry("begun anew, said so", `{"hasCompletedOnboarding": false}`, DamageReset),
 		Entry("begun anew, and used since", `{"hasCompletedOnboarding": false, "projects": {"/b": {}}}`, DamageReset),
+		Entry("begun anew, and prepared since", `{"numStartups": 1, "projects": {"/a": {"hasTrustDialogAccepted": true}}}`, DamageReset),
 		Entry("begun anew with its account", `{"oauthAccount": {"id": 1}, "projects": {"/a": {}}}`, DamageReset),
 		Entry("logged out", `{"hasCompletedOnboarding": false, "projects": {"/a": {}, "/b": {}}}`, DamageNone),
 	)
