@@ -88,7 +88,7 @@ type sharedFile struct {
 	copying             bool
 
 	// after is done when the file is unlocked: every Reconcile of the harness waits for that.
-	after []func()
+	after []func(c *Configs)
 }
 
 // mark tells apart what a path names.
@@ -241,14 +241,14 @@ func (c *Configs) examine(ctx context.Context, f *sharedFile) *Obstacle {
 	f.after = nil
 	f.mu.Unlock()
 	for _, do := range after {
-		do()
+		do(c)
 	}
 	return o
 }
 
-// emit tells of an event once the file is unlocked: that may wait for the API server.
-func (c *Configs) emit(f *sharedFile, e event.Event, message string, fields ...any) {
-	f.after = append(f.after, func() { c.Host.Emit(e, message, fields...) })
+// tell has an event told once the file is unlocked: that may wait for the API server.
+func (f *sharedFile) tell(e event.Event, message string, fields ...any) {
+	f.after = append(f.after, func(c *Configs) { c.Host.Emit(e, message, fields...) })
 }
 
 func (c *Configs) look(ctx context.Context, f *sharedFile) *Obstacle {
@@ -267,7 +267,7 @@ func (c *Configs) look(ctx context.Context, f *sharedFile) *Obstacle {
 	if !f.told {
 		f.told = true
 		c.copyNow(f)
-		c.emit(f, event.HostConfigBroken, f.why(), "harness", f.of, "path", f.found.Path, "damage", f.found.Damage, "copy", f.found.Copy)
+		f.tell(event.HostConfigBroken, f.why(), "harness", f.of, "path", f.found.Path, "damage", f.found.Damage, "copy", f.found.Copy)
 		c.changed()
 	}
 	if f.found.Damage != harness.DamageTorn {
@@ -338,7 +338,7 @@ func (c *Configs) copyDue(f *sharedFile) {
 	}
 	f.copying = true
 	newest := f.newest
-	f.after = append(f.after, func() {
+	f.after = append(f.after, func(c *Configs) {
 		err := newest.Keep()
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -416,7 +416,7 @@ func (c *Configs) restore(ctx context.Context, f *sharedFile) {
 	// What is found there next is another matter.
 	f.found.Damage, f.told, f.seen = harness.DamageNone, false, [2]mark{}
 	c.changed()
-	c.emit(f, event.HostConfigRestored, fmt.Sprintf("%s was left half written and is restored from the last good copy of it; the broken one is %s: what was written meanwhile may be missing", f.found.Path, kept),
+	f.tell(event.HostConfigRestored, fmt.Sprintf("%s was left half written and is restored from the last good copy of it; the broken one is %s: what was written meanwhile may be missing", f.found.Path, kept),
 		"harness", f.of, "path", f.found.Path, "kept", kept)
 	c.read(ctx, f)
 }
