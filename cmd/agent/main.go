@@ -50,6 +50,7 @@ func command() *cobra.Command {
 	f.StringVar(&o.TmuxBinary, "tmux", "", "tmux to run (default: on PATH)")
 	f.StringSliceVar(&o.PassEnv, "pass-env", nil, "further variables of this environment that harnesses get, by name")
 	f.IntVar(&o.HistoryLimit, "history-limit", 20000, "scrollback of a terminal in lines, which is what bounds the terminal server's memory (docs/memory.md)")
+	f.StringVar(&o.CgroupParent, "cgroup-parent", "", "directory of a delegated control group below which sessions get theirs (default: the agent's own; docs/memory.md)")
 	f.StringVar(&o.TmuxSocket, "tmux-socket", "the-loop", "name of the tmux server's socket, or its absolute path")
 	f.IntVar(&o.Workers, "workers", 8, "how many sessions of each kind are worked on, and so delivered to, at a time (1 to 1000)")
 	f.StringVar(&o.MetricsAddress, "metrics-address", "0", "address of the metrics, 0 for none")

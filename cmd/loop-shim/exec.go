@@ -80,11 +80,7 @@ func (s *supervisor) start() int {
 	if err != nil {
 		return complainExec(s.file.Session, s.file.Argv[0], err)
 	}
-	var groupErr error
-	if s.harness, groupErr, err = startHarness(s.file, binary, env); groupErr != nil {
-		return complainGroup(s.file.Session, groupErr)
-	}
-	if err != nil {
+	if s.harness, err = startHarness(s.file, binary, env); err != nil {
 		return complainExec(s.file.Session, binary, err)
 	}
 	return 0

@@ -3,17 +3,17 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 
 	"github.com/theloop-dev/the-loop/internal/harness/launch"
 )
 
 // startHarness starts the harness in the session's control group, of which nothing of it is
-// ever outside: on cgroup v2 it is born there; on cgroup v1, where that cannot be, its
-// process enters by itself before it becomes the harness (runJoin). groupErr says that it was
-// not started because it would not have been in the group that it must be in.
-func startHarness(f launch.File, binary string, env []string) (pid int, groupErr, err error) {
+// ever outside: on cgroup v2 it is born there; on cgroup v1, where that cannot be, and with a
+// kernel that refuses it (before 5.7, or with a filter of system calls), its process enters by
+// itself before it becomes the harness (runJoin). A group that cannot be entered keeps nothing
+// from starting.
+func startHarness(f launch.File, binary string, env []string) (pid int, err error) {
 	attr := &syscall.ProcAttr{
 		Env:   env,
 		Files: []uintptr{0, 1, 2},
@@ -21,49 +21,51 @@ func startHarness(f launch.File, binary string, env []string) (pid int, groupErr
 		// and a second harness could be started on the same conversation.
 		Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	}
-	argv, path := f.Argv, binary
-	if f.Groups.Legacy != "" {
-		path = "/proc/self/exe"
-		argv = append([]string{"loop-shim", "join", f.Groups.Legacy, strconv.FormatBool(f.Groups.Required), f.Session, binary}, argv...)
-	}
-	if f.Groups.Unified == "" {
-		pid, err = syscall.ForkExec(path, argv, attr)
-		return pid, nil, err
-	}
-	dir, groupErr := os.Open(f.Groups.Unified)
-	if groupErr == nil {
-		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(dir.Fd())
-		pid, err = syscall.ForkExec(path, argv, attr)
-		_ = dir.Close()
-		if err == nil {
-			return pid, nil, nil
+	g := f.Groups
+	start := func(unified string) (int, error) {
+		if g.Legacy == "" && unified == "" {
+			return syscall.ForkExec(binary, f.Argv, attr)
 		}
-		attr.Sys.UseCgroupFD = false
+		return syscall.ForkExec("/proc/self/exe", append([]string{"loop-shim", "join", g.Refused, f.Session, binary, g.Legacy, unified}, f.Argv...), attr)
 	}
-	if f.Groups.Required && f.Groups.Legacy == "" {
-		if groupErr != nil {
-			return 0, groupErr, nil
+	if g.Unified != "" {
+		if dir, err := os.Open(g.Unified); err == nil {
+			attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(dir.Fd())
+			pid, err = start("")
+			_ = dir.Close()
+			if err == nil {
+				return pid, nil
+			}
+			// It cannot be told whether the group or the harness was refused.
+			attr.Sys.UseCgroupFD = false
 		}
-		// It cannot be told whether the group or the harness was refused.
-		return 0, nil, err
 	}
-	pid, err = syscall.ForkExec(path, argv, attr)
-	return pid, nil, err
+	if pid, err = start(g.Unified); err == nil || g.Unified+g.Legacy == "" {
+		return pid, err
+	}
+	refuse(g.Refused, err)
+	return syscall.ForkExec(binary, f.Argv, attr)
 }
 
-// runJoin enters a control group of cgroup v1 and becomes the harness.
+// runJoin enters control groups and becomes the harness.
 func runJoin(args []string) int {
-	group, required, session, binary, argv := args[0], args[1] == "true", args[2], args[3], args[4:]
-	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte("0"), 0); err != nil && required {
-		return complainGroup(session, err)
+	refused, session, binary, legacy, unified, argv := args[0], args[1], args[2], args[3], args[4], args[5:]
+	for _, group := range []string{unified, legacy} {
+		if group == "" {
+			continue
+		}
+		err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte("0"), 0)
+		if err != nil && (group == legacy || legacy == "") { // which bounds the memory
+			refuse(refused, err)
+		}
 	}
 	return complainExec(session, binary, syscall.Exec(binary, argv, os.Environ()))
 }
 
-// complainGroup says that the session's control group could not be entered, and returns the
-// exit status for it.
-func complainGroup(session string, err error) int {
-	complain(session, "the harness is not started without the bound of its memory that its class asks for: entering its control group: %v. "+
-		"Let the session be started again, or take resources.limits.memory out of its class", err)
-	return exitUnusable
+// refuse leaves a note for the agent that the control group which bounds the session's memory
+// could not be entered. The terminal is the harness's.
+func refuse(path string, err error) {
+	if path != "" {
+		_ = os.WriteFile(path, []byte("the session's control group could not be entered: "+err.Error()), 0o600)
+	}
 }

@@ -5,20 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"unsafe"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"golang.org/x/sys/unix"
 
 	"github.com/theloop-dev/the-loop/internal/cgroup"
 	"github.com/theloop-dev/the-loop/internal/harness/launch"
+	"github.com/theloop-dev/the-loop/test/fakeharness/faketest"
 )
 
 var _ = Describe("exec in a control group", func() {
 	var g cgroup.Group
 	BeforeEach(func() {
-		h := cgroup.Open()
+		h := cgroup.Open("")
 		if h.Problem() != nil {
 			Skip("no control group can be made here: " + h.Problem().Error())
 		}
@@ -26,12 +31,12 @@ var _ = Describe("exec in a control group", func() {
 		g, err = h.Make(fmt.Sprintf("shim-%d", os.Getpid()), 0, os.Getpid())
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() {
-			_, err := g.Kill(context.Background(), func(int) bool { return false })
+			_, err := g.Kill(context.Background(), 0, func(int) bool { return false })
 			Expect(errors.Join(err, g.Remove())).To(Succeed())
 		})
 	})
 	in := func(f launch.File) launch.File {
-		f.Groups = launch.Groups{Unified: g.Unified, Legacy: g.Legacy, Required: true}
+		f.Groups = launch.Groups{Unified: g.Unified, Legacy: g.Legacy, Refused: filepath.Join(GinkgoT().TempDir(), "refused")}
 		return f
 	}
 	groups := func(pid int) string {
@@ -51,7 +56,7 @@ var _ = Describe("exec in a control group", func() {
 	It("T02: outlives the end of all that is there, and ends like it", func() {
 		p := run(in(sh("sleep 1000 & echo ready; wait")))
 		p.shows("ready")
-		Expect(g.Kill(context.Background(), func(int) bool { return false })).To(HaveLen(2))
+		Expect(g.Kill(context.Background(), 0, func(int) bool { return false })).To(HaveLen(2))
 		Expect(p.status().Signal().String()).To(Equal("killed"))
 	})
 
@@ -71,7 +76,7 @@ var _ = Describe("exec in a control group", func() {
 		Entry("a directory", "/tmp", 126, "permission denied"),
 	)
 
-	It("T02: starts nothing where the bound of memory would not hold, and anything where there is none", func() {
+	It("T02: starts the harness also where the group cannot be entered, and tells the agent where that would bound its memory", func() {
 		missing := in(sh("echo started"))
 		if missing.Groups.Unified != "" {
 			missing.Groups.Unified = filepath.Join(missing.Groups.Unified, "missing")
@@ -80,11 +85,58 @@ var _ = Describe("exec in a control group", func() {
 			missing.Groups.Legacy = filepath.Join(missing.Groups.Legacy, "missing")
 		}
 		p := run(missing)
-		Expect(p.status().ExitStatus()).To(Equal(125))
-		Expect(p.Output()).To(And(ContainSubstring("not started without the bound of its memory"), ContainSubstring("no such file"), Not(ContainSubstring("started\r"))))
-		missing.Groups.Required = false
+		Expect(p.status().ExitStatus()).To(Equal(0))
+		Expect(p.Output()).To(Equal("started\r\n"))
+		note, err := os.ReadFile(missing.Groups.Refused)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(note)).To(And(HavePrefix("the session's control group could not be entered: "), ContainSubstring("no such file")))
+		Expect(os.Remove(missing.Groups.Refused)).To(Succeed())
+
+		By("no bound")
+		missing.Groups.Refused = ""
 		p = run(missing)
 		Expect(p.status().ExitStatus()).To(Equal(0))
 		Expect(p.Output()).To(Equal("started\r\n"))
 	})
+
+	It("T02: enters the group of cgroup v2 also where the kernel lets nothing be born there", func() {
+		if g.Unified == "" {
+			Skip("no cgroup v2 here")
+		}
+		f := in(sh("cat /proc/self/cgroup; echo ready; exec sleep 1000"))
+		f.Groups.Legacy = ""
+		f.Dir, f.UID = GinkgoT().TempDir(), "uid-1"
+		path, err := launch.Write(f.Dir, f)
+		Expect(err).NotTo(HaveOccurred())
+		cmd := exec.Command(self(), shim, "exec", path)
+		cmd.Env = append(os.Environ(), asHelper+"=no-clone3")
+		t, err := faketest.Start(cmd, 100, 30)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(t.Close)
+		p := &pane{t}
+		p.shows("ready")
+		Expect(p.Output()).To(ContainSubstring("0::/the-loop-session-shim-"))
+		Expect(f.Groups.Refused).NotTo(BeAnExistingFile())
+		Expect(groups(p.pid())).NotTo(ContainSubstring("the-loop-session-"))
+	})
 })
+
+// withoutClone3 becomes another program, to which the kernel refuses clone3(2), as the filters
+// of containers do.
+func withoutClone3(argv []string) error {
+	runtime.LockOSThread()
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the number of the call
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CLONE3, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))); errno != 0 {
+		return errno
+	}
+	return unix.Exec(argv[0], argv, os.Environ())
+}

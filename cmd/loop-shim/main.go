@@ -57,7 +57,7 @@ func run(args []string) int {
 	switch {
 	case role == "exec" && len(args) == 3:
 		return runExec(args[2])
-	case role == "join" && len(args) > 6: // by exec
+	case role == "join" && len(args) > 7: // by exec
 		return runJoin(args[2:])
 	case role == "hook":
 		return runHook(args[2:], os.Stdin, os.Stdout)

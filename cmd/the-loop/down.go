@@ -177,7 +177,7 @@ func endSession(ctx context.Context, st state, server *tmux.Server, epoch tmux.E
 	if _, err := tmux.EndProcesses(ctx, s.UID, time.Second); err != nil {
 		return err
 	}
-	if _, err := cgroup.End(ctx, st.session(s.UID), tmux.IsServer); !errors.Is(err, cgroup.ErrSpared) {
+	if _, err := cgroup.End(ctx, st.session(s.UID), time.Second, tmux.IsServer); !errors.Is(err, cgroup.ErrSpared) {
 		return err
 	}
 	return nil

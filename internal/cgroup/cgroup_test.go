@@ -23,6 +23,27 @@ import (
 // asHelper makes the test binary a program that takes memory, as much as it gets.
 const asHelper = "CGROUP_TEST_EATS"
 
+// asNobody makes it one without privileges, which tries something with a group.
+const (
+	asNobody = "CGROUP_TEST_NOBODY"
+	nobodyID = 65534
+)
+
+// byNobody is what such a process says.
+func byNobody(what, dir string) string {
+	GinkgoHelper()
+	if os.Geteuid() != 0 {
+		Skip("only root can become another user")
+	}
+	self, err := os.Executable()
+	Expect(err).NotTo(HaveOccurred())
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), asNobody+"="+dir, "WHAT="+what)
+	out, err := cmd.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(out))
+	return string(out)
+}
+
 func TestMain(m *testing.M) {
 	if group := os.Getenv(asHelper); group != "" {
 		if err := write(filepath.Join(group, procsFile), "0"); err != nil {
@@ -39,6 +60,19 @@ func TestMain(m *testing.M) {
 			}
 		}
 	}
+	if what := os.Getenv(asNobody); what != "" {
+		if err := errors.Join(syscall.Setgid(nobodyID), syscall.Setuid(nobodyID)); err != nil {
+			fmt.Println(err)
+			os.Exit(3)
+		}
+		if os.Getenv("WHAT") == "kill" {
+			_, err := Group{Legacy: what}.Kill(context.Background(), 0, nobody)
+			fmt.Print(errors.Is(err, ErrRefused), " ", err)
+		} else {
+			fmt.Print(delegated(what))
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
@@ -51,7 +85,7 @@ func TestCgroup(t *testing.T) {
 // here is where groups can be made on this machine, or the spec is skipped.
 func here() *Host {
 	GinkgoHelper()
-	h := Open()
+	h := Open("")
 	if h.Problem() != nil {
 		Skip("no control group can be made here: " + h.Problem().Error())
 	}
@@ -67,7 +101,7 @@ func made(h *Host, limit int64) Group {
 	g, err := h.Make(fmt.Sprintf("test-%d-%d", os.Getpid(), counter), limit, os.Getpid())
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
-		_, err := g.Kill(context.Background(), nobody)
+		_, err := g.Kill(context.Background(), 0, nobody)
 		Expect(errors.Join(err, g.Remove())).To(Succeed())
 		Expect(g.dirs()).NotTo(ContainElement(BeADirectory()))
 	})
@@ -120,6 +154,12 @@ func process(own, root, point string) string {
 	proc := GinkgoT().TempDir()
 	looksLike(filepath.Join(proc, "self"), "cgroup", "0::"+own+"\n", "mountinfo", "30 23 0:26 "+root+" "+point+" rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n")
 	looksLike(filepath.Join(proc, "7"), "cgroup", "0::"+own+"\n")
+	for _, pid := range []string{"self", "7"} {
+		dir := looksLike(filepath.Join(proc, pid, "ns"))
+		for _, kind := range []string{"mnt", "pid"} {
+			Expect(os.Symlink(kind+":[1]", filepath.Join(dir, kind))).To(Succeed())
+		}
+	}
 	return proc
 }
 
@@ -157,7 +197,7 @@ var _ = Describe("where groups are made", func() {
 		point := GinkgoT().TempDir()
 		looksLike(point, "cgroup.type", "domain", "cgroup.controllers", "cpu memory pids", controlFile, "", procsFile, "")
 		proc := process("/", "/", point) // the root of a container's namespace
-		h := open(proc)
+		h := open(proc, "", false)
 		Expect(h.Problem()).NotTo(HaveOccurred())
 		Expect(h.Describe()).To(Equal(point))
 		Expect(content(point, controlFile)).To(Equal("+memory"))
@@ -165,7 +205,7 @@ var _ = Describe("where groups are made", func() {
 
 		By("an agent that is in the leaf already")
 		looksLike(filepath.Join(point, Leaf), procsFile, "")
-		h = open(process("/"+Leaf, "/", point))
+		h = open(process("/"+Leaf, "/", point), "", false)
 		Expect(h.Describe()).To(Equal(point))
 		Expect(h.Problem()).NotTo(HaveOccurred())
 
@@ -205,7 +245,7 @@ var _ = Describe("where groups are made", func() {
 	DescribeTable("T03: is nowhere, and nothing is changed, where that",
 		func(prepare func(point string) (own string), says string) {
 			point := GinkgoT().TempDir()
-			h := open(process(prepare(point), "/", point))
+			h := open(process(prepare(point), "/", point), "", false)
 			Expect(h.Problem()).To(MatchError(ContainSubstring(says)))
 			Expect(filepath.Glob(filepath.Join(point, "*", Leaf))).To(BeEmpty())
 			_, err := h.Make("u1", 1<<30, 7)
@@ -226,11 +266,78 @@ var _ = Describe("where groups are made", func() {
 		}, "the agent may not write"),
 	)
 
+	Describe("T03: where systemd starts the agent, and so starts it again while sessions live,", func() {
+		unit := func(point, controls string) string {
+			dir := looksLike(filepath.Join(point, "a.service"), "cgroup.type", "domain", "cgroup.controllers", "memory", controlFile, controls, procsFile, "1\n")
+			if err := unix.Setxattr(dir, "user.delegate", []byte("1"), 0); errors.Is(err, unix.ENOTSUP) {
+				Skip("no extended attributes here")
+			}
+			return dir
+		}
+		It("the group of its unit hands no controller down, and keeps its processes", func() {
+			point := GinkgoT().TempDir()
+			dir := unit(point, "")
+			h := open(process("/a.service", "/", point), "", true)
+			Expect(h.Problem()).To(MatchError(ContainSubstring("name it with --cgroup-parent")))
+			Expect(h.Describe()).To(Equal(dir))
+			Expect([]string{content(dir, controlFile), content(dir, procsFile)}).To(Equal([]string{"", "1\n"}))
+			Expect(filepath.Join(dir, Leaf)).NotTo(BeADirectory())
+			By("also where it is the root of a namespace")
+			looksLike(point, "cgroup.controllers", "memory", controlFile, "", procsFile, "1\n")
+			h = open(process("/", "/", point), "", true)
+			Expect(h.Problem()).To(MatchError(ContainSubstring("name it with --cgroup-parent")))
+			Expect(content(point, controlFile)).To(BeEmpty())
+		})
+		It("groups are below it where it hands the controller down already", func() {
+			point := GinkgoT().TempDir()
+			dir := unit(point, "cpu memory")
+			h := open(process("/a.service", "/", point), "", true)
+			Expect(h.Problem()).NotTo(HaveOccurred())
+			Expect(h.Describe()).To(Equal(dir))
+		})
+		It("they are below the group that is named, whose processes move", func() {
+			point := GinkgoT().TempDir()
+			dir := unit(point, "")
+			proc := process("/a.service", "/", point)
+			parent := looksLike(filepath.Join(point, "b.service"), "cgroup.type", "domain", "cgroup.controllers", "memory", controlFile, "", procsFile, "")
+			h := open(proc, parent, true)
+			Expect(h.Problem()).NotTo(HaveOccurred())
+			Expect(h.Describe()).To(Equal(parent))
+			Expect(content(parent, controlFile)).To(Equal("+memory"))
+			Expect(filepath.Join(parent, Leaf)).To(BeADirectory())
+			Expect(content(dir, controlFile)).To(BeEmpty())
+			By("not the agent's own")
+			Expect(open(proc, dir, true).Problem()).To(MatchError(ContainSubstring("is the group in which the agent is started")))
+			Expect(content(dir, controlFile)).To(BeEmpty())
+			By("nor one that is none")
+			Expect(open(proc, filepath.Join(point, "c"), true).Problem()).To(MatchError(ContainSubstring("is no group of a cgroup v2 hierarchy")))
+			Expect(open(proc, GinkgoT().TempDir(), true).Problem()).To(MatchError(ContainSubstring("is no group of a cgroup v2 hierarchy")))
+		})
+		It("a group that belongs to the agent's user is not delegated for that", func() {
+			dir := GinkgoT().TempDir()
+			Expect(os.Chown(dir, nobodyID, nobodyID)).To(Succeed())
+			Expect(byNobody("delegated", dir)).To(Equal("false"))
+		})
+	})
+
+	DescribeTable("is nowhere for a terminal server that does not see it", func(kind string) {
+		point := GinkgoT().TempDir()
+		looksLike(point, "cgroup.controllers", "memory", controlFile, "memory", procsFile, "")
+		proc := process("/", "/", point)
+		h := open(proc, "", false)
+		h.legacy = GinkgoT().TempDir()
+		link := filepath.Join(proc, "7", "ns", kind)
+		Expect(errors.Join(os.Remove(link), os.Symlink(kind+":[2]", link))).To(Succeed())
+		g, err := h.Make("u1", 1<<30, 7)
+		Expect(err).To(MatchError(ContainSubstring("another namespace (" + kind + ":[2])")))
+		Expect(g.IsZero()).To(BeTrue())
+	}, Entry("its files", "mnt"), Entry("its processes", "pid"))
+
 	It("is nowhere for a terminal server that runs elsewhere, where the kernel lets nobody move its children", func() {
 		point := GinkgoT().TempDir()
 		looksLike(point, "cgroup.controllers", "memory", controlFile, "memory", procsFile, "")
 		proc := process("/", "/", point)
-		h := open(proc)
+		h := open(proc, "", false)
 		Expect(h.Problem()).NotTo(HaveOccurred())
 		looksLike(filepath.Join(proc, "7"), "cgroup", "0::/../other\n")
 		g, err := h.Make("u1", 1<<30, 7)
@@ -251,17 +358,56 @@ var _ = Describe("a group", func() {
 		Expect(a.Remove()).To(Succeed())
 		Expect(a.dirs()).To(HaveEach(BeADirectory()), "something lives in it")
 
-		_, err := a.Kill(context.Background(), func(pid int) bool { return pid == a.Processes()[9] })
+		_, err := a.Kill(context.Background(), 0, func(pid int) bool { return pid == a.Processes()[9] })
 		Expect(err).To(MatchError(ErrSpared))
 		Expect(a.Processes()).To(HaveLen(10))
 
-		ended, err := a.Kill(context.Background(), nobody)
+		ended, err := a.Kill(context.Background(), 0, nobody)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(len(ended)).To(BeNumerically(">=", 10))
 		Expect(b.Processes()).To(Equal(theirs))
 		Expect(a.Remove()).To(Succeed())
 		Expect(a.dirs()).NotTo(ContainElement(BeADirectory()))
 		Expect(a.Remove()).To(Succeed(), "again")
+	})
+
+	It("T22: is asked before it is ended", func() {
+		g, said := made(here(), 0), filepath.Join(GinkgoT().TempDir(), "said")
+		inside(g, `trap 'echo asked >`+said+`.new; exit' TERM; sleep 300 & >`+said+`; wait`)
+		Eventually(said).Should(BeAnExistingFile())
+		Eventually(g.Processes).Should(HaveLen(2))
+		Expect(g.Kill(context.Background(), time.Minute, nobody)).To(HaveLen(2))
+		Expect(said + ".new").To(BeAnExistingFile())
+	})
+
+	It("T22: with what may not be signalled is left, which is told at once", func() {
+		h := here()
+		if h.legacy == "" {
+			Skip("on cgroup v2 who may write to a group may end what is in it")
+		}
+		g := made(h, 0)
+		cmd := inside(g, "exec sleep 300")
+		Eventually(g.Processes).Should(ContainElement(cmd.Process.Pid))
+		Expect(byNobody("kill", g.Legacy)).To(And(HavePrefix("true "), ContainSubstring("end them as root"), ContainSubstring(strconv.Itoa(cmd.Process.Pid))))
+		By("one of another pid namespace, as the kernel shows it")
+		_, err := Group{Legacy: looksLike(filepath.Join(GinkgoT().TempDir(), "g"), procsFile, "0\n")}.Kill(context.Background(), 0, nobody)
+		Expect(err).To(MatchError(ErrRefused))
+	})
+
+	It("T22: that is on record for a session is its own, whatever somebody wrote there", func() {
+		g := made(here(), 0)
+		own := g.dirs()[0]
+		dir := looksLike(filepath.Join(GinkgoT().TempDir(), strings.TrimPrefix(filepath.Base(own), prefix)))
+		elsewhere := looksLike(filepath.Join(GinkgoT().TempDir(), filepath.Base(own)))
+		link := filepath.Join(GinkgoT().TempDir(), filepath.Base(own))
+		Expect(os.Symlink(own, link)).To(Succeed())
+		for _, forged := range []string{filepath.Dir(own), elsewhere, link, own + "/../" + filepath.Base(own), "/"} {
+			Expect(Group{Unified: forged, Legacy: forged, Kills: 1}.Save(dir)).To(Succeed())
+			Expect(Load(dir)).To(BeZero(), forged)
+		}
+		other := looksLike(filepath.Join(GinkgoT().TempDir(), "other"))
+		Expect(g.Save(other)).To(Succeed())
+		Expect(Load(other)).To(BeZero())
 	})
 
 	It("T02: says that the kernel killed at its limit, and that of no other", func() {
@@ -304,7 +450,7 @@ var _ = Describe("a group", func() {
 	})
 
 	It("that a crash left is removed when it is empty, old and nobody's", func() {
-		dir := GinkgoT().TempDir()
+		dir := looksLike(filepath.Join(GinkgoT().TempDir(), `the\x2dloop.service`)) // as systemd escapes a name
 		h := &Host{unified: dir}
 		long := time.Now().Add(-time.Hour)
 		for _, name := range []string{"gone", "known", "new", "used"} {
@@ -318,20 +464,21 @@ var _ = Describe("a group", func() {
 		}
 		Expect(os.Chtimes(looksLike(filepath.Join(dir, "other")), long, long)).To(Succeed())
 		Expect(h.Tidy(func(uid string) bool { return uid == "known" })).To(Succeed())
-		left, err := filepath.Glob(filepath.Join(dir, "*"))
+		left, err := os.ReadDir(dir)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(left).To(ConsistOf(HaveSuffix("other"), HaveSuffix("known"), HaveSuffix("new"), HaveSuffix("used")))
+		Expect(left).To(ConsistOf(HaveField("Name()", "other"), HaveField("Name()", prefix+"known"), HaveField("Name()", prefix+"new"), HaveField("Name()", prefix+"used")))
 	})
 
 	It("is found again by what is on record, and ended by that", func() {
-		dir, g := GinkgoT().TempDir(), made(here(), 0)
+		g := made(here(), 0)
+		dir := looksLike(filepath.Join(GinkgoT().TempDir(), strings.TrimPrefix(filepath.Base(g.dirs()[0]), prefix)))
 		Expect(g.Save(dir)).To(Succeed())
 		Expect(Load(dir)).To(Equal(g))
 		cmd := inside(g, "sleep 300")
 		Eventually(g.Processes).Should(ContainElement(cmd.Process.Pid))
-		Expect(End(context.Background(), dir, nobody)).To(ContainElement(cmd.Process.Pid))
+		Expect(End(context.Background(), dir, 0, nobody)).To(ContainElement(cmd.Process.Pid))
 		Expect(g.dirs()).NotTo(ContainElement(BeADirectory()))
 		Expect(Load(dir).IsZero()).To(BeTrue())
-		Expect(End(context.Background(), dir, nobody)).To(BeEmpty())
+		Expect(End(context.Background(), dir, 0, nobody)).To(BeEmpty())
 	})
 })

@@ -24,7 +24,8 @@ type Group struct {
 	Legacy  string `json:"legacy,omitempty"`
 	// Limit of its memory in bytes, 0 for none.
 	Limit int64 `json:"limit,omitempty"`
-	// Kills is how many kills for memory the group had counted when the launch began.
+	// Kills is how many kills for memory the group had counted when the launch began, or later
+	// ones that the harness has outlived.
 	Kills int64 `json:"kills,omitempty"`
 }
 
@@ -32,13 +33,42 @@ type Group struct {
 // agent may run in another place when it is started again.
 const File = "cgroup.json"
 
-// Load reads the group that is on record in a directory, none where there is none.
+// Load reads the group that is on record in the directory of a session, which has its UID for
+// a name; none where there is none. What runs in the session can write there: a group that is
+// not the session's own, or no group at all, is none.
 func Load(dir string) (g Group) {
 	data, err := os.ReadFile(filepath.Join(dir, File))
 	if err != nil || json.Unmarshal(data, &g) != nil {
 		return Group{}
 	}
+	own := prefix + filepath.Base(dir)
+	if !isGroup(g.Unified, own, cgroup2Magic) {
+		g.Unified = ""
+	}
+	if !isGroup(g.Legacy, own, cgroupMagic) {
+		g.Legacy = ""
+	}
+	if g.IsZero() {
+		return Group{}
+	}
 	return g
+}
+
+// What statfs(2) says of the two kinds of cgroup file systems.
+const (
+	cgroupMagic  = 0x27e0eb
+	cgroup2Magic = 0x63677270
+)
+
+// isGroup reports whether a directory of that name is one of a cgroup file system itself, not
+// of one to which a symbolic link leads.
+func isGroup(dir, name string, magic int64) bool {
+	if !filepath.IsAbs(dir) || filepath.Base(dir) != name {
+		return false
+	}
+	var st unix.Statfs_t
+	itself, err := filepath.EvalSymlinks(dir)
+	return err == nil && itself == dir && unix.Statfs(dir, &st) == nil && int64(st.Type) == magic //nolint:unconvert // of another type on other machines
 }
 
 // Save puts the group on record in a directory.
@@ -50,13 +80,13 @@ func (g Group) Save(dir string) error {
 	return os.WriteFile(filepath.Join(dir, File), data, 0o600)
 }
 
-// End kills what is in the group that is on record in a directory, and removes it; see Kill.
-func End(ctx context.Context, dir string, spare func(pid int) bool) ([]int, error) {
+// End ends what is in the group that is on record in a directory, and removes both; see Kill.
+func End(ctx context.Context, dir string, grace time.Duration, spare func(pid int) bool) ([]int, error) {
 	g := Load(dir)
 	if g.IsZero() {
 		return nil, nil
 	}
-	ended, err := g.Kill(ctx, spare)
+	ended, err := g.Kill(ctx, grace, spare)
 	if err == nil {
 		err = errors.Join(g.Remove(), os.Remove(filepath.Join(dir, File)))
 	}
@@ -72,6 +102,12 @@ func (g Group) IsZero() bool { return g.Unified == "" && g.Legacy == "" }
 func (h *Host) Make(uid string, limit int64, server int) (Group, error) {
 	var g Group
 	problem := h.problem
+	if h.unified+h.legacy == "" {
+		return g, problem
+	}
+	if err := h.sees(server); err != nil {
+		return g, errors.Join(problem, err)
+	}
 	if h.unified != "" {
 		if err := h.reachable(server); err != nil {
 			problem = errors.Join(problem, err)
@@ -92,7 +128,7 @@ func (h *Host) Make(uid string, limit int64, server int) (Group, error) {
 			return Group{}, errors.Join(err, g.Remove())
 		}
 	}
-	g.Kills = g.kills()
+	g.Kills = g.Killed()
 	if problem != nil || g.IsZero() {
 		return g, problem
 	}
@@ -101,6 +137,21 @@ func (h *Host) Make(uid string, limit int64, server int) (Group, error) {
 	}
 	g.Limit = limit
 	return g, nil
+}
+
+// sees says what keeps a process from finding our directories, or its own number in them.
+func (h *Host) sees(pid int) error {
+	for _, kind := range []string{"mnt", "pid"} {
+		ours, err1 := os.Readlink(filepath.Join(h.proc, "self", "ns", kind))
+		its, err2 := os.Readlink(filepath.Join(h.proc, strconv.Itoa(pid), "ns", kind))
+		if err := errors.Join(err1, err2); err != nil {
+			return fmt.Errorf("the namespaces of the terminal server cannot be told: %w", err)
+		}
+		if ours != its {
+			return fmt.Errorf("the terminal server runs in another namespace (%s) than the agent, whose control groups it does not see: start the server by the agent", its)
+		}
+	}
+	return nil
 }
 
 // reachable says what keeps a child of a process from being started in a group of ours on
@@ -172,7 +223,7 @@ const (
 	KillerDaemon Killer = "systemd-oomd, because of the memory pressure of the host or of a group above the session's"
 )
 
-// Killer says who ended a process of the group since it was made because memory was short.
+// Killer says who ended a process of the group, beyond those of Kills, because memory was short.
 func (g Group) Killer() Killer {
 	if g.Unified != "" {
 		if n := attribute(g.Unified, "user.oomd_kill", make([]byte, 32)); n != "" && n != "0" {
@@ -180,7 +231,7 @@ func (g Group) Killer() Killer {
 		}
 	}
 	switch {
-	case g.kills() <= g.Kills:
+	case g.Killed() <= g.Kills:
 		return KillerNone
 	case g.Legacy != "" && g.Limit > 0 && number(filepath.Join(g.Legacy, "memory.max_usage_in_bytes"), "") > g.Limit-nearLimit,
 		g.Legacy == "" && number(filepath.Join(g.Unified, "memory.events"), "oom") > 0:
@@ -189,8 +240,8 @@ func (g Group) Killer() Killer {
 	return KillerHost
 }
 
-// kills counts the processes that the kernel has ended in the group because memory was short.
-func (g Group) kills() int64 {
+// Killed counts the processes that the kernel has ended in the group because memory was short.
+func (g Group) Killed() int64 {
 	if g.Legacy != "" {
 		return number(filepath.Join(g.Legacy, "memory.oom_control"), "oom_kill")
 	}
@@ -225,15 +276,22 @@ const (
 	pollTime = 10 * time.Millisecond
 )
 
-// ErrSpared is why Kill has killed nothing.
-var ErrSpared = errors.New("something in the group is not to be ended")
+var (
+	// ErrSpared is why Kill has killed nothing.
+	ErrSpared = errors.New("something in the group is not to be ended")
+	// ErrRefused is why Kill has left something: it belongs to another user, or to another
+	// pid namespace.
+	ErrRefused = errors.New("processes that the agent may not signal were left in a control group; end them as root")
+)
 
 // Kill ends every process of the group, and of the groups below it, whatever it did to its
-// parent or its environment, and returns which there were. With one that is to be spared
-// nothing is ended: the error is ErrSpared then.
-func (g Group) Kill(ctx context.Context, spare func(pid int) bool) ([]int, error) {
+// parent or its environment, and returns which there were: each is asked first, and has the
+// grace to end by itself. With one that is to be spared nothing is ended: the error is
+// ErrSpared then. Where only such are left that we may not signal, it is ErrRefused.
+func (g Group) Kill(ctx context.Context, grace time.Duration, spare func(pid int) bool) ([]int, error) {
 	var ended []int
-	for deadline := time.Now().Add(killTime); ; {
+	killAt := time.Now().Add(grace)
+	for deadline := killAt.Add(killTime); ; {
 		pids := g.Processes()
 		if len(pids) == 0 {
 			return ended, nil
@@ -241,14 +299,16 @@ func (g Group) Kill(ctx context.Context, spare func(pid int) bool) ([]int, error
 		if slices.ContainsFunc(pids, spare) {
 			return ended, ErrSpared
 		}
-		if time.Now().After(deadline) {
-			return ended, fmt.Errorf("processes of the control group %s run on after SIGKILL: %v", filepath.Base(g.dirs()[0]), pids)
-		}
-		g.signal(pids)
-		for _, pid := range pids {
-			if !slices.Contains(ended, pid) {
-				ended = append(ended, pid)
+		if now := time.Now(); now.Before(killAt) {
+			// A stopped process would never see the SIGTERM.
+			fresh := without(pids, ended)
+			ended = append(ended, without(fresh, g.signal(fresh, unix.SIGTERM, unix.SIGCONT))...)
+		} else {
+			refused, err := g.kill(pids, now.After(deadline))
+			if err != nil {
+				return ended, err
 			}
+			ended = append(ended, without(without(pids, refused), ended)...)
 		}
 		select {
 		case <-ctx.Done():
@@ -258,19 +318,50 @@ func (g Group) Kill(ctx context.Context, spare func(pid int) bool) ([]int, error
 	}
 }
 
-func (g Group) signal(pids []int) {
-	if g.Unified != "" && write(filepath.Join(g.Unified, "cgroup.kill"), "1") == nil && g.Legacy == "" {
-		return
+// kill sends SIGKILL to processes, and returns those that we may not signal. An error says that
+// this is no use: there are no others, or it is late.
+func (g Group) kill(pids []int, late bool) (refused []int, err error) {
+	atOnce := g.Unified != "" && write(filepath.Join(g.Unified, "cgroup.kill"), "1") == nil
+	if !atOnce || g.Legacy != "" {
+		refused = g.signal(pids, unix.SIGKILL)
 	}
+	switch name := filepath.Base(g.dirs()[0]); {
+	case len(refused) == len(pids) && (late || !atOnce):
+		return refused, fmt.Errorf("%w: %v in %s", ErrRefused, pids, name)
+	case late:
+		return refused, fmt.Errorf("processes of the control group %s run on after SIGKILL: %v", name, pids)
+	}
+	return refused, nil
+}
+
+// without are the pids that are not among others.
+func without(pids, others []int) []int {
+	return slices.DeleteFunc(slices.Clone(pids), func(pid int) bool { return slices.Contains(others, pid) })
+}
+
+// signal sends signals to processes, and returns those that we may not signal.
+func (g Group) signal(pids []int, signals ...unix.Signal) (refused []int) {
 	for _, pid := range pids {
-		// The process is held before it is looked for once more: a number can be given anew.
-		if p, err := os.FindProcess(pid); err == nil {
-			if slices.Contains(g.Processes(), pid) {
-				_ = p.Kill()
-			}
-			_ = p.Release()
+		if pid == 0 { // as the kernel says it of one in another pid namespace
+			refused = append(refused, pid)
+			continue
 		}
+		// The process is held before it is looked for once more: a number can be given anew.
+		p, err := os.FindProcess(pid)
+		if err != nil {
+			continue
+		}
+		if slices.Contains(g.Processes(), pid) {
+			for _, s := range signals {
+				err = errors.Join(err, p.Signal(s))
+			}
+			if errors.Is(err, fs.ErrPermission) {
+				refused = append(refused, pid)
+			}
+		}
+		_ = p.Release()
 	}
+	return refused
 }
 
 // Processes are the pids in the group and in the groups below it.

@@ -1,8 +1,9 @@
 // Package cgroup gives each session a control group of its own, so that the kernel can
 // bound its memory, end it alone when that is short, and end all of it at once. Groups are
-// made below the group in which the agent runs. On cgroup v2 the memory controller is used
-// where the group is delegated to us; where it is on a cgroup v1 hierarchy (a "hybrid"
-// machine), that one is used for memory beside the unified one.
+// made below the group in which the agent runs, or below one that is named. On cgroup v2 the
+// memory controller is used where groups get it, or where it may be switched on for them;
+// where it is on a cgroup v1 hierarchy (a "hybrid" machine), that one is used for memory
+// beside the unified one.
 package cgroup
 
 import (
@@ -22,9 +23,9 @@ import (
 const (
 	// prefix begins the name of a session's group; the UID of its object follows.
 	prefix = "the-loop-session-"
-	// Leaf is the group in which the agent and the terminal server run where the memory
-	// controller of cgroup v2 is used: a group with controllers for its children holds no
-	// process itself.
+	// Leaf is the group into which the processes of a group move whose memory controller of
+	// cgroup v2 is switched on: a group with controllers for its children holds no process
+	// itself.
 	Leaf = "the-loop-agent"
 
 	procsFile   = "cgroup.procs"
@@ -46,12 +47,18 @@ type Host struct {
 	problem error
 }
 
-// Open finds out where this process may make groups. Where the memory controller of its
-// group on cgroup v2 is delegated to it, it is switched on, for which every process of the
-// group moves into Leaf below it. Elsewhere nothing is changed.
-func Open() *Host { return open("/proc") }
+// Open finds out where this process may make groups: below parent, the directory of a group
+// of cgroup v2 that is ours alone, or with "" below its own. Where parent is named, and in a
+// container, the memory controller is switched on, for which every process of the group moves
+// into Leaf below it. Elsewhere nothing is changed: systemd puts the agent, when it starts it
+// again, into the group of its unit, which the kernel refuses while that hands a controller
+// down to sessions that live.
+func Open(parent string) *Host {
+	_, err := os.Stat("/run/systemd/system") // as sd_booted(3) does
+	return open("/proc", parent, err == nil)
+}
 
-func open(proc string) *Host {
+func open(proc, parent string, systemd bool) *Host {
 	h := &Host{proc: proc}
 	own, err1 := os.ReadFile(filepath.Join(proc, "self", "cgroup"))
 	mounts, err2 := os.ReadFile(filepath.Join(proc, "self", "mountinfo"))
@@ -60,7 +67,7 @@ func open(proc string) *Host {
 		return h
 	}
 	all := parseMounts(string(mounts))
-	h.problem = h.openUnified(parseOwn(string(own), ""), all)
+	h.problem = h.openUnified(parseOwn(string(own), ""), parent, systemd, all)
 	if h.memory {
 		return h
 	}
@@ -84,30 +91,32 @@ func (h *Host) Describe() string {
 	return h.unified + h.legacy
 }
 
-func (h *Host) openUnified(path string, all []mount) error {
-	m, dir := locate(all, path, func(m mount) bool { return m.kind == "cgroup2" })
-	if dir == "" {
-		return errors.New("no cgroup v2 hierarchy is mounted in which the agent's own group is seen: mount /sys/fs/cgroup, writable")
-	}
+func (h *Host) openUnified(own, parent string, systemd bool, all []mount) error {
+	m, dir := locate(all, own, func(m mount) bool { return m.kind == "cgroup2" })
 	if filepath.Base(dir) == Leaf && dir != m.point {
 		dir = filepath.Dir(dir)
 	}
-	root := dir == m.point && m.root == "/"
+	if parent != "" {
+		started := dir
+		if m, dir = holds(all, filepath.Clean(parent)); dir == "" {
+			return fmt.Errorf("--cgroup-parent %s is no group of a cgroup v2 hierarchy that is mounted here: start the unit that it is of, or name its directory", parent)
+		}
+		if dir == started && systemd {
+			return fmt.Errorf("--cgroup-parent %s is the group in which the agent is started, which systemd could not do again while sessions live in it: name one of another unit", parent)
+		}
+	}
+	if dir == "" {
+		return errors.New("no cgroup v2 hierarchy is mounted in which the agent's own group is seen: mount /sys/fs/cgroup, writable")
+	}
 	if err := writable(dir); err != nil {
 		return err
 	}
-	if !root && !delegated(dir) {
+	root := dir == m.point && m.root == "/"
+	if parent == "" && !root && !delegated(dir) {
 		return fmt.Errorf("the agent's group %s is not delegated to it: set Delegate=yes in its systemd unit", dir)
 	}
 	h.unified, h.mount = dir, m
-	offered, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
-	if err != nil {
-		return fmt.Errorf("the controllers of the agent's group cannot be told: %w", err)
-	}
-	if !slices.Contains(strings.Fields(string(offered)), memory) {
-		return fmt.Errorf("the agent's group %s has no memory controller: set Delegate=yes in its systemd unit, or have the group above it hand the controller down", dir)
-	}
-	if err := switchOn(dir); err != nil {
+	if err := handDown(dir, parent != "" || root && !systemd); err != nil {
 		return err
 	}
 	h.memory = true
@@ -136,16 +145,12 @@ func writable(dir string) error {
 	return nil
 }
 
-// delegated reports whether somebody has left a group of cgroup v2 to us: as systemd marks
-// it, or by making us its owner.
+// delegated reports whether somebody has left a group of cgroup v2 to us, which systemd marks.
+// That it is ours says nothing: to a user belongs every group of the session manager.
 func delegated(dir string) bool {
-	for _, name := range []string{"user.delegate", "trusted.delegate"} {
-		if value := make([]byte, 8); attribute(dir, name, value) == "1" {
-			return true
-		}
-	}
-	var st unix.Stat_t
-	return os.Geteuid() != 0 && unix.Stat(dir, &st) == nil && int(st.Uid) == os.Geteuid()
+	return slices.ContainsFunc([]string{"user.delegate", "trusted.delegate"}, func(name string) bool {
+		return attribute(dir, name, make([]byte, 8)) == "1"
+	})
 }
 
 func attribute(path, name string, value []byte) string {
@@ -156,17 +161,27 @@ func attribute(path, name string, value []byte) string {
 	return string(value[:n])
 }
 
-// switchOn hands the memory controller to the groups below dir. The kernel takes that of a
-// group without processes only, but for the root.
-func switchOn(dir string) error {
+// handDown says what keeps the groups below dir from having the memory controller, which is
+// switched on for them if ours says that this is ours to do. The kernel takes that of a group
+// without processes only, but for the root.
+func handDown(dir string, ours bool) error {
 	control := filepath.Join(dir, controlFile)
-	on, err := os.ReadFile(control)
-	if err == nil && slices.Contains(strings.Fields(string(on)), memory) {
+	if on, err := os.ReadFile(control); err == nil && slices.Contains(strings.Fields(string(on)), memory) {
 		return nil
+	}
+	offered, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return fmt.Errorf("the controllers of the group %s cannot be told: %w", dir, err)
+	}
+	if !slices.Contains(strings.Fields(string(offered)), memory) {
+		return fmt.Errorf("the group %s has no memory controller: set Delegate=yes in its systemd unit, or have the group above it hand the controller down", dir)
+	}
+	if !ours {
+		return fmt.Errorf("the agent's group %s hands no memory controller down, and is left so, because systemd could not start the agent again while sessions live in it: give sessions a delegated group of their own, and name it with --cgroup-parent", dir)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "cgroup.type")); err == nil { // which the root does not have
 		if err := empty(dir, filepath.Join(dir, Leaf)); err != nil {
-			return fmt.Errorf("the processes of the agent's group cannot be moved into one below it: %w", err)
+			return fmt.Errorf("the processes of the group %s cannot be moved into one below it: %w", dir, err)
 		}
 	}
 	if err := write(control, "+"+memory); err != nil {
@@ -200,6 +215,9 @@ func empty(dir, leaf string) error {
 // made waits for its harness.
 const tidyAfter = time.Minute
 
+// Load is Load.
+func (*Host) Load(dir string) Group { return Load(dir) }
+
 // Tidy removes the empty groups of sessions that are not known, which a crash left.
 func (h *Host) Tidy(known func(uid string) bool) error {
 	var all error
@@ -207,14 +225,18 @@ func (h *Host) Tidy(known func(uid string) bool) error {
 		if dir == "" {
 			continue
 		}
-		found, err := filepath.Glob(filepath.Join(dir, prefix+"*"))
+		found, err := os.ReadDir(dir)
 		all = errors.Join(all, err)
-		for _, path := range found {
-			info, err := os.Stat(path)
-			if err != nil || time.Since(info.ModTime()) < tidyAfter || known(strings.TrimPrefix(filepath.Base(path), prefix)) {
+		for _, e := range found {
+			uid, ours := strings.CutPrefix(e.Name(), prefix)
+			if !ours {
 				continue
 			}
-			if err := remove(path); err != nil && !busy(err) {
+			info, err := e.Info()
+			if err != nil || time.Since(info.ModTime()) < tidyAfter || known(uid) {
+				continue
+			}
+			if err := remove(filepath.Join(dir, e.Name())); err != nil && !busy(err) {
 				all = errors.Join(all, err)
 			}
 		}
@@ -264,6 +286,19 @@ func locate(all []mount, path string, is func(mount) bool) (mount, string) {
 		}
 	}
 	return mount{}, ""
+}
+
+// holds is the mount of cgroup v2 in which a directory is, the innermost one.
+func holds(all []mount, dir string) (in mount, found string) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return mount{}, ""
+	}
+	for _, m := range all {
+		if m.kind == "cgroup2" && within(dir, m.point) && len(m.point) >= len(in.point) {
+			in, found = m, dir
+		}
+	}
+	return in, found
 }
 
 // dir is where a mount shows the group of a path, "" where it does not.

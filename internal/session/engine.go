@@ -219,7 +219,7 @@ func (e *Engine) Reconcile(ctx context.Context, s *Subject) (time.Duration, erro
 		return 0, err
 	}
 	t.notify(ctx)
-	wait = Soonest(wait, t.seal())
+	wait = Soonest(Soonest(wait, t.seal()), t.forgive())
 	later, err := t.waiting(ctx)
 	return Soonest(Soonest(wait, later), t.delayed()), err
 }

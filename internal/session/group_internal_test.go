@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -33,6 +34,14 @@ func (g *groupsOf) Make(_ string, limit int64, _ int) (cgroup.Group, error) {
 	return g.group, g.err
 }
 
+// Load believes what is on record: what looks like a group in a test is none.
+func (*groupsOf) Load(dir string) (g cgroup.Group) {
+	if data, err := os.ReadFile(filepath.Join(dir, cgroup.File)); err == nil {
+		Expect(json.Unmarshal(data, &g)).To(Succeed())
+	}
+	return g
+}
+
 func (*groupsOf) Tidy(func(string) bool) error { return nil }
 
 var _ = Describe("the memory of a session", func() {
@@ -51,9 +60,9 @@ var _ = Describe("the memory of a session", func() {
 		Expect(os.MkdirAll(t.sessionDir("u1"), 0o700)).To(Succeed())
 	})
 
-	It("T02: is bounded as its class says, and the harness is not started without that", func() {
+	It("T02: is bounded as its class says, and the pane process is to say where that fails", func() {
 		groups.group = cgroup.Group{Unified: "/u", Legacy: "/m", Limit: 512 << 20}
-		Expect(t.confine(tmux.Epoch{})).To(Equal(launch.Groups{Unified: "/u", Legacy: "/m", Required: true}))
+		Expect(t.confine(tmux.Epoch{})).To(Equal(launch.Groups{Unified: "/u", Legacy: "/m", Refused: t.refusedFile()}))
 		Expect(groups.limit).To(BeEquivalentTo(512 << 20))
 		Expect(t.group()).To(Equal(groups.group))
 		Expect(t.news).To(BeEmpty())
@@ -88,6 +97,54 @@ var _ = Describe("the memory of a session", func() {
 		Expect(cgroup.Group{Unified: dir, Limit: 512 << 20}.Save(t.sessionDir("u1"))).To(Succeed())
 	}
 	const own, host = "oom 1\noom_kill 1\noom_group_kill 1\n", "oom 0\noom_kill 1\noom_group_kill 1\n"
+
+	It("T02: that is not bounded because the group was refused is told, once for each cause", func() {
+		counted("")
+		t.sight = Sighting{Holder: HolderLiveOurs}
+		t.hear(context.Background())
+		Expect(t.news).To(BeEmpty())
+		Expect(os.WriteFile(t.refusedFile(), []byte("could not be entered: no"), 0o600)).To(Succeed())
+		for range 2 {
+			t.hear(context.Background())
+			Expect(t.news).To(HaveLen(1))
+		}
+		Expect(t.news[0].message).To(Equal("the harness runs without the bound of 512Mi for its memory: could not be entered: no"))
+		By("the next start")
+		Expect(t.confine(tmux.Epoch{})).Error().NotTo(HaveOccurred())
+		Expect(t.refusedFile()).NotTo(BeAnExistingFile())
+	})
+
+	It("T02: a kill that the harness outlived is not the cause of its own end, and one right before is", func() {
+		clock := t.Clock.(*testingclock.FakeClock)
+		live := Sighting{Holder: HolderLiveOurs, Session: tmux.Session{Generation: "one"}}
+		dead := Sighting{Holder: HolderDeadOurs, Session: tmux.Session{Generation: "one"}, Pane: tmux.Pane{Dead: true, ExitSignal: "SIGKILL"}}
+		counted("oom 0\noom_kill 0\n")
+		t.sight = live
+		Expect(t.forgive()).To(Equal(countKills))
+		By("a child, at noon")
+		counted("oom 1\noom_kill 1\n")
+		Expect(t.forgive()).To(Equal(outlived))
+		clock.Step(outlived / 2)
+		Expect(t.forgive()).To(Equal(outlived / 2))
+		clock.Step(outlived / 2)
+		Expect(t.forgive()).To(Equal(countKills))
+		Expect(t.group().Kills).To(BeEquivalentTo(1))
+		By("a kill -9, at night, seen by an agent that was started anew")
+		t.mem, t.sight = &memory{}, dead
+		t.hear(context.Background())
+		Expect(t.mem.words.oom).To(BeNil())
+		Expect(t.news).To(BeEmpty())
+		By("another kill for memory instead, which a look at an old listing takes for a child's")
+		kills := cgroup.Group{Unified: filepath.Join(t.Dir, "group"), Limit: 512 << 20, Kills: 1}
+		counted("oom 2\noom_kill 2\n")
+		Expect(kills.Save(t.sessionDir("u1"))).To(Succeed())
+		t.mem, t.sight = &memory{}, live
+		Expect(t.forgive()).To(Equal(outlived))
+		t.sight = dead
+		t.hear(context.Background())
+		Expect(t.mem.words.oom).NotTo(BeNil())
+		Expect(t.news).To(HaveLen(1))
+	})
 
 	DescribeTable("T02 T03: an end is told to be one because memory was short, by whom and what to do",
 		func(pane tmux.Pane, events string, stopped bool, says string) {

@@ -72,6 +72,12 @@ type memory struct {
 	words words
 	// unbounded is why the class's bound of memory is not kept, as it was told of last.
 	unbounded string
+	// refused is why the harness is not in its group, as it was told of last.
+	refused string
+	// killed is how many were killed for memory in the group of the live harness, since
+	// killedAt.
+	killed   int64
+	killedAt time.Time
 	// stall names what holds up a long turn, as it was looked for at stallAt.
 	stall   string
 	stallAt time.Time

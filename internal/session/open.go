@@ -48,6 +48,9 @@ type HostOptions struct {
 	PassEnv []string
 	// HistoryLimit is the scrollback of a terminal in lines, 0 for 20000.
 	HistoryLimit int
+	// CgroupParent is the directory of a control group below which those of sessions are made;
+	// "" is that of the agent.
+	CgroupParent string
 	Log          logr.Logger
 }
 
@@ -62,6 +65,9 @@ func (o *HostOptions) Complete() error {
 	}
 	if o.HistoryLimit < 0 || o.HistoryLimit > maxHistory {
 		return fmt.Errorf("--history-limit %d is not a number of lines from 0 to %d", o.HistoryLimit, maxHistory)
+	}
+	if o.CgroupParent != "" && !filepath.IsAbs(o.CgroupParent) {
+		return fmt.Errorf("--cgroup-parent %q must be the absolute path of a group's directory, as below /sys/fs/cgroup", o.CgroupParent)
 	}
 	if o.TmuxSocket == "" {
 		o.TmuxSocket = "the-loop"
@@ -110,7 +116,7 @@ func Open(ctx context.Context, o HostOptions) (*Engine, error) {
 		return nil, err
 	}
 	// Before the terminal server is started, which stays where the agent is then.
-	groups := cgroup.Open()
+	groups := cgroup.Open(o.CgroupParent)
 	if err := groups.Problem(); err != nil {
 		o.Log.Info("the memory of sessions cannot be bounded, and is not", "reason", err.Error(), "groups", groups.Describe())
 	} else {

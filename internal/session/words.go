@@ -58,6 +58,7 @@ func (t *turn) hear(ctx context.Context) {
 		}
 	}
 	t.recordEnd()
+	t.entered()
 }
 
 // overdue reports that a live harness has not come to its prompt in time.

@@ -227,7 +227,7 @@ func (h *Host) cleanUp() {
 	dirs, err := filepath.Glob(filepath.Join(h.StateDir, "sessions", "*"))
 	Expect(err).NotTo(HaveOccurred())
 	for _, dir := range dirs {
-		_, err := cgroup.End(ctx, dir, tmux.IsServer)
+		_, err := cgroup.End(ctx, dir, 0, tmux.IsServer)
 		Expect(err).NotTo(HaveOccurred())
 	}
 }

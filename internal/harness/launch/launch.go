@@ -63,9 +63,9 @@ type Groups struct {
 	// Unified is on cgroup v2, Legacy on the memory hierarchy of cgroup v1.
 	Unified string `json:"unified,omitempty"`
 	Legacy  string `json:"legacy,omitempty"`
-	// Required: without it the harness is not started, because its memory would be without
-	// the bound that was asked for.
-	Required bool `json:"required,omitempty"`
+	// Refused is the file into which the pane process writes why the harness is not in the
+	// group that bounds its memory, "" where no bound was asked for.
+	Refused string `json:"refused,omitempty"`
 }
 
 // Grace is GraceMillis as a duration with its default applied.
