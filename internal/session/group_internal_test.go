@@ -109,6 +109,11 @@ var _ = Describe("the memory of a session", func() {
 			Expect(t.news).To(HaveLen(1))
 		}
 		Expect(t.news[0].message).To(Equal("the harness runs without the bound of 512Mi for its memory: could not be entered: no"))
+		By("another cause, with an end before anybody looked")
+		Expect(os.WriteFile(t.refusedFile(), []byte("could not be entered: never"), 0o600)).To(Succeed())
+		t.sight = Sighting{Holder: HolderDeadOurs, Pane: tmux.Pane{Dead: true, ExitSignal: "SIGKILL"}}
+		t.hear(context.Background())
+		Expect(t.news).To(HaveLen(2))
 		By("the next start")
 		Expect(t.confine(tmux.Epoch{})).Error().NotTo(HaveOccurred())
 		Expect(t.refusedFile()).NotTo(BeAnExistingFile())

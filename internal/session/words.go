@@ -42,8 +42,10 @@ type words struct {
 }
 
 // hear reads how the harness ended, and what it shows instead of its prompt: once for each
-// launch, because a screen can change all the time (T12, H07).
+// launch, because a screen can change all the time (T12, H07). Whether it was in its group is
+// asked before that is removed.
 func (t *turn) hear(ctx context.Context) {
+	t.entered()
 	w, launch := &t.mem.words, t.sight.Session.Generation
 	switch {
 	case t.sight.Holder == HolderLiveOurs && (w.launch != launch || w.how != "" || t.state.Ready):
@@ -58,7 +60,6 @@ func (t *turn) hear(ctx context.Context) {
 		}
 	}
 	t.recordEnd()
-	t.entered()
 }
 
 // overdue reports that a live harness has not come to its prompt in time.
