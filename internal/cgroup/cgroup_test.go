@@ -387,7 +387,7 @@ var _ = Describe("a group", func() {
 		}
 		g := made(h, 0)
 		cmd := inside(g, "exec sleep 300")
-		Eventually(g.Processes).Should(ContainElement(cmd.Process.Pid))
+		Eventually(Group{Legacy: g.Legacy}.Processes).Should(ContainElement(cmd.Process.Pid)) // which it enters last
 		Expect(byNobody("kill", g.Legacy)).To(And(HavePrefix("true "), ContainSubstring("end them as root"), ContainSubstring(strconv.Itoa(cmd.Process.Pid))))
 		By("one of another pid namespace, as the kernel shows it")
 		_, err := Group{Legacy: looksLike(filepath.Join(GinkgoT().TempDir(), "g"), procsFile, "0\n")}.Kill(context.Background(), 0, nobody)
