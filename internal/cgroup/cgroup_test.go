@@ -373,7 +373,8 @@ var _ = Describe("a group", func() {
 
 	It("T22: is asked before it is ended", func() {
 		g, said := made(here(), 0), filepath.Join(GinkgoT().TempDir(), "said")
-		inside(g, `trap 'echo asked >`+said+`.new; exit' TERM; sleep 300 & >`+said+`; wait`)
+		// A child that has the trap still, for a moment, would lose the signal.
+		inside(g, `sleep 300 & trap 'echo asked >`+said+`.new; exit' TERM; >`+said+`; wait`)
 		Eventually(said).Should(BeAnExistingFile())
 		Eventually(g.Processes).Should(HaveLen(2))
 		Expect(g.Kill(context.Background(), time.Minute, nobody)).To(HaveLen(2))
