@@ -215,12 +215,12 @@ func remedy(s Session, reason string) string {
 		return "the-loop doctor"
 	case api.ReasonHarnessUnsupported, api.ReasonClassNotFound:
 		return "the-loop classes list"
-	case api.ReasonConversationAltered:
+	case api.ReasonConversationAltered, api.ReasonConfigurationBroken:
 		return "kubectl describe " + kubectlName(s) // the message has the command
 	case api.ReasonOccupied, api.ReasonConversationInUse, api.ReasonDirectoryMissing, api.ReasonInvalidSpec, api.ReasonPromptUnreadable, api.ReasonNoSeparateCheckout:
 		return "kubectl edit " + kubectlName(s)
-	case api.ReasonStarting, api.ReasonPreparingWorkspace, api.ReasonStopping, api.ReasonReconciling, api.ReasonResumePending:
-		return "" // it goes by itself
+	case api.ReasonStarting, api.ReasonPreparingWorkspace, api.ReasonStopping, api.ReasonReconciling, api.ReasonResumePending, api.ReasonWaitingForCanary:
+		return "" // it goes by itself; for WaitingForCanary the message names the session to attach to
 	}
 	return ""
 }

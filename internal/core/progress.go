@@ -94,8 +94,13 @@ var obstacles = map[string]bool{
 	api.ReasonNoHost: true, api.ReasonHostNotFound: true, api.ReasonHeartbeatStopped: true, api.ReasonClassNotFound: true,
 	api.ReasonHarnessUnsupported: true, api.ReasonBinaryMissing: true, api.ReasonDirectoryMissing: true,
 	api.ReasonPromptUnreadable: true, api.ReasonInvalidSpec: true, api.ReasonOccupied: true, api.ReasonConversationInUse: true, api.ReasonSpawnFailed: true,
+	api.ReasonConversationAltered: true, api.ReasonConfigurationBroken: true,
 	api.ReasonNoSeparateCheckout: true, api.ReasonExited: true, api.ReasonOOMKilled: true, api.ReasonCrashLoop: true, api.ReasonTmuxUnknown: true,
 }
+
+// holds are the reasons for which a start that is stored waits as it was asked to, or for
+// another session: it goes on by itself.
+var holds = map[string]bool{api.ReasonPaused: true, api.ReasonGated: true, api.ReasonWaitingForCanary: true}
 
 // starting judges a start. asked is the token of the restart that the start needed, ""
 // when a new spec made it.
@@ -110,7 +115,7 @@ func starting(s Session, asked string) progress {
 		if ready != nil && ready.Status != metav1.ConditionTrue {
 			why = ready.Message
 		}
-		if ready != nil && (ready.Reason == api.ReasonPaused || ready.Reason == api.ReasonGated) {
+		if ready != nil && holds[ready.Reason] {
 			return done(OutcomeWaiting, ready.Message)
 		}
 		return waiting(why)
@@ -120,7 +125,7 @@ func starting(s Session, asked string) progress {
 		return waiting("the host has not looked at it yet")
 	case ready.Status == metav1.ConditionTrue:
 		return running(s)
-	case ready.Reason == api.ReasonPaused, ready.Reason == api.ReasonGated:
+	case holds[ready.Reason]:
 		return done(OutcomeWaiting, ready.Message)
 	case ready.Reason == api.ReasonNotReady:
 		p := running(s)

@@ -69,6 +69,10 @@ var _ = DescribeTable("how far a start has come",
 	Entry("hands off", notReady(api.ReasonPaused), "", true, OutcomeWaiting),
 	Entry("no class", notReady(api.ReasonClassNotFound), "", true, OutcomeFailed),
 	Entry("no host", notReady(api.ReasonNoHost), "", true, OutcomeFailed),
+	Entry("H05: another goes ahead after an upgrade", notReady(api.ReasonWaitingForCanary), "", true, OutcomeWaiting),
+	Entry("H05: another goes ahead after an upgrade of a restart", notReady(api.ReasonWaitingForCanary), "t", true, OutcomeWaiting),
+	Entry("H09: the shared configuration is broken", notReady(api.ReasonConfigurationBroken), "", true, OutcomeFailed),
+	Entry("the conversation was written by another", notReady(api.ReasonConversationAltered), "", true, OutcomeFailed),
 	Entry("occupied", notReady(api.ReasonOccupied), "", true, OutcomeFailed),
 	Entry("ended at once", notReady(api.ReasonExited), "", true, OutcomeFailed),
 	Entry("tmux is silent", notReady(api.ReasonTmuxUnknown), "", true, OutcomeFailed),
@@ -170,6 +174,15 @@ var _ = Describe("the gates of a session", func() {
 		Entry("ended", func(s *api.StandingSession) {
 			s.Status.Conditions[3].Status, s.Status.Conditions[3].Reason = metav1.ConditionFalse, api.ReasonExited
 		}, "harness", "the-loop standing restart s"),
+		Entry("H05: another goes ahead, which goes by itself", func(s *api.StandingSession) {
+			s.Status.Conditions[3].Status, s.Status.Conditions[3].Reason = metav1.ConditionFalse, api.ReasonWaitingForCanary
+		}, "harness", ""),
+		Entry("H09: the shared configuration is broken", func(s *api.StandingSession) {
+			s.Status.Conditions[3].Status, s.Status.Conditions[3].Reason = metav1.ConditionFalse, api.ReasonConfigurationBroken
+		}, "harness", "kubectl describe standing s -n ns"),
+		Entry("the conversation was written by another", func(s *api.StandingSession) {
+			s.Status.Conditions[3].Status, s.Status.Conditions[3].Reason = metav1.ConditionFalse, api.ReasonConversationAltered
+		}, "harness", "kubectl describe standing s -n ns"),
 		Entry("at a dialog", func(s *api.StandingSession) {
 			s.Status.Conditions[4].Status, s.Status.Conditions[4].Reason = metav1.ConditionFalse, api.ReasonAwaitingInput
 		}, "input", "the-loop standing attach s"),
