@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
+	"github.com/theloop-dev/the-loop/internal/durable"
 	"github.com/theloop-dev/the-loop/internal/faultpoint"
 	"github.com/theloop-dev/the-loop/internal/harness/hook"
 )
@@ -48,22 +48,10 @@ func (a Attempt) Save(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	tmp, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
+	if err := faultpoint.Fail(faultpoint.AttemptWrite); err != nil {
 		return err
 	}
-	_, err = tmp.Write(b)
-	if err = errors.Join(err, faultpoint.Fail(faultpoint.AttemptWrite), tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return durable.Write(path, b)
 }
 
 // LoadAttempt reads the newest attempt; the zero Attempt when none was made.

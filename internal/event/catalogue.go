@@ -51,6 +51,14 @@ var (
 		Name: "session.harness_updated", Action: "Resume", Fields: []string{"harness", "conversation_id"},
 		Help: "The recorded conversation goes on with another build of the harness than before: tools that it was used to may be gone.",
 	})
+	SessionCanaryAsks = declare(Event{
+		Name: "session.canary_asks", Action: "Ask", Warning: true, Fields: []string{"harness", "waiting"},
+		Help: "The session goes ahead of the others after an upgrade of the-loop, and its harness asks something: they wait until a person has answered there.",
+	})
+	SessionCanaryLate = declare(Event{
+		Name: "session.canary_late", Action: "Start", Warning: true, Fields: []string{"harness"},
+		Help: "The session went ahead of the others after an upgrade of the-loop, did not come to its prompt in time and asks nothing that is known: another goes ahead.",
+	})
 	SessionChoiceChanged = declare(Event{
 		Name: "session.choice_changed", Action: "Start", Fields: []string{"old", "new"},
 		Help: "The harness is started with another model, effort or other arguments than before.",

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/theloop-dev/the-loop/internal/durable"
 	"github.com/theloop-dev/the-loop/internal/workitem"
 )
 
@@ -85,7 +86,7 @@ func (m *Manager) writeClaim(p place, c claim) error {
 	if err != nil {
 		return err
 	}
-	return writeDurable(p.claimFile(), append(data, '\n'))
+	return durable.Write(p.claimFile(), append(data, '\n'))
 }
 
 // find gives the place that belongs to the item and whose directory is there, nil when

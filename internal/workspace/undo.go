@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/theloop-dev/the-loop/internal/durable"
 	"github.com/theloop-dev/the-loop/internal/workitem"
 )
 
@@ -150,12 +151,12 @@ func (u *Undo) publish(temp, undoDir string) error {
 	if err != nil {
 		return err
 	}
-	if err := writeDurable(filepath.Join(temp, metaFile), append(data, '\n')); err != nil {
+	if err := durable.Write(filepath.Join(temp, metaFile), append(data, '\n')); err != nil {
 		return err
 	}
 	u.Dir = filepath.Join(undoDir, u.Slug+"-"+u.CreatedAt.Format(undoTime))
 	if err := os.Rename(temp, u.Dir); err != nil {
 		return err
 	}
-	return syncDir(undoDir)
+	return durable.SyncDir(undoDir)
 }

@@ -67,9 +67,10 @@ func divided(h *testenv.Host, all []*api.StandingSession, dialogs int) (canary *
 		return len(others)
 	}).Should(Equal(len(all) - 1))
 	Eventually(h.Condition(canary, api.ConditionSessionRunning)).Should(HavePrefix("True/"))
+	Eventually(h.Reported).WithArguments(canary, "SessionCanaryAsks").Should(BeNumerically(">=", 1))
 	for _, s := range others {
 		Eventually(h.Message).WithArguments(s, api.ConditionSessionRunning).Should(And(
-			ContainSubstring("standingsession/"+h.Namespace+"/"+canary.Name+" goes ahead"), ContainSubstring(canary.Status.AttachCommand)))
+			ContainSubstring("standingsession/"+h.Namespace+"/"+canary.Name+" goes ahead"), ContainSubstring("it asks something"), Not(ContainSubstring("tmux"))))
 	}
 	return canary, others
 }
@@ -134,6 +135,9 @@ var _ = Describe("an upgrade of ours", func() {
 		Eventually(h.Events).WithArguments("dialog").Should(HaveLen(2 * len(all)))
 		waited := 0
 		for _, s := range all {
+			answer(h, s)
+			// Events are told in their order: behind this one, none of before is missing.
+			Eventually(h.Reported).WithArguments(s, "StandingResumed").Should(Equal(2))
 			waited += h.Reported(s, "SessionSpawnDeferred")
 		}
 		Expect(waited).To(Equal(len(others)))
