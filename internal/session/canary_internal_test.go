@@ -275,7 +275,7 @@ var _ = Describe("a session that goes ahead after an upgrade (H05)", func() {
 		e.forgetRollout("a")
 	},
 		Entry("nothing", `null`),
-		Entry("nothing of a harness", `{"claude":null}`),
+		Entry("nothing of a harness", `{"claude":null,"codex":null}`),
 		Entry("half of it", `{"claude":{"pro`),
 	)
 
