@@ -364,7 +364,7 @@ func (t *turn) followCanary(ctx context.Context, in Input, plan Plan) {
 	}
 	// Its class may have been of another harness.
 	wake := t.leaveRollouts(uid, rolloutKey(t.launch.adapter, t.Class))
-	s, tell := t.seeCanary(ctx, in), func() {}
+	s, after := t.seeCanary(ctx, in), func() {}
 	t.rollout(func(r *rollout, digest string) (keep bool) {
 		wake = r.waits(uid, plan.Reason == api.ReasonWaitingForCanary) || wake
 		if c := r.Canary; c == nil || c.UID != uid || c.Digest != digest {
@@ -377,26 +377,26 @@ func (t *turn) followCanary(ctx context.Context, in Input, plan Plan) {
 		}
 		step := canaryAt(in, plan, s)
 		if step != canaryGoes {
-			tell = t.stepCanary(r, digest, step)
+			after = t.stepCanary(r, digest, step)
 			wake = true
 			return true
 		}
 		if r.asks = s.asks; r.asks && !r.told {
 			r.told = true
 			waiting := len(r.waiting)
-			tell = func() {
+			after = func() {
 				t.Store.Emit(event.SessionCanaryAsks, "it goes ahead of the others with what an upgrade of the-loop changed, and asks something: they wait until a person has answered; attach: "+t.status.AttachCommand,
 					"harness", t.launch.adapter.Name(), "waiting", waiting)
 			}
 		}
 		return keep
 	})
-	tell()
+	after()
 	t.wake(wake)
 }
 
 // stepCanary notes that the canary is none any more, and returns what tells of it.
-func (t *turn) stepCanary(r *rollout, digest string, step canaryStep) (tell func()) {
+func (t *turn) stepCanary(r *rollout, digest string, step canaryStep) (after func()) {
 	r.leave()
 	switch step {
 	case canaryProved:

@@ -107,8 +107,9 @@ var _ = Describe("a session that goes ahead after an upgrade (H05)", func() {
 	)
 	started := time.Unix(1000, 0)
 	restart := func(dir string) {
-		now, woken = clocktesting.NewFakePassiveClock(started), make(chan struct{}, 9)
-		e = &Engine{Dir: dir, Shim: filepath.Join(dir, "shim"), HookSocket: "/s", Clock: now, Wake: func() { woken <- struct{}{} }, HostLog: logr.Discard(), KnownUID: func(uid string) bool {
+		wakes := make(chan struct{}, 9)
+		now, woken = clocktesting.NewFakePassiveClock(started), wakes
+		e = &Engine{Dir: dir, Shim: filepath.Join(dir, "shim"), HookSocket: "/s", Clock: now, Wake: func() { wakes <- struct{}{} }, HostLog: logr.Discard(), KnownUID: func(uid string) bool {
 			// Whoever is asked may need seconds; nobody is to wait for that.
 			Expect(e.rollouts.mu.TryLock()).To(BeTrue(), "asked with the lock")
 			e.rollouts.mu.Unlock()
