@@ -46,8 +46,8 @@ type Request struct {
 	State harness.State
 	// Traits of the harness.
 	Traits harness.Traits
-	// Stands looks whether something stands in the input box that is not submitted; nil is
-	// not known.
+	// Stands looks whether the text, and nothing else, is seen to stand in the input box, not
+	// submitted; nil is not known.
 	Stands func() bool
 	// Empty looks whether the input box is there and nothing stands in it; nil is not known.
 	// No carriage return is typed into an empty box: it would take a suggestion of the
@@ -70,6 +70,8 @@ type Request struct {
 type Progress struct {
 	// Pasted and Submitted are when this process did it, or learnt that it was done.
 	Pasted, Submitted time.Time
+	// Sent means that the carriage return was sent at Submitted, and not at some time before.
+	Sent bool
 	// Again is when this process sent, or tried to send, a second carriage return.
 	Again time.Time
 	// Own means that the text was pasted at Pasted, and not at some time before.
@@ -121,6 +123,8 @@ type Step struct {
 	Progress Progress
 	// Evidence is when the harness took the prompt.
 	Evidence time.Time
+	// Problem is what failed and keeps the delivery from nothing.
+	Problem error
 }
 
 // Advance takes a delivery as far as it goes now. Nothing is typed twice: a paste
@@ -144,9 +148,7 @@ func Advance(ctx context.Context, term Terminal, r Request, now time.Time) (Step
 			return step, err
 		}
 	}
-	if err := r.again(ctx, term, now, &step); err != nil {
-		return step, err
-	}
+	r.again(ctx, term, now, &step)
 	return r.await(now, step), nil
 }
 
@@ -212,25 +214,26 @@ func (r Request) unseen(now time.Time, step *Step) bool {
 // take the text.
 const againAfter = 3 * time.Second
 
-// mayRepeat reports that a second carriage return is still to come, if the text stands.
-func (r Request) mayRepeat(step Step) bool {
-	return r.Traits.LosesReturn && r.Stands != nil && step.Progress.Again.IsZero()
+// mayRepeat reports that a second carriage return is still to come, if the text stands. Of a
+// first one that was sent long ago, or by an earlier process, it is not known what a person
+// has done with the text since.
+func (r Request) mayRepeat(now time.Time, p Progress) bool {
+	return r.Traits.LosesReturn && r.Stands != nil && p.Sent && p.Again.IsZero() && now.Sub(p.Submitted) <= r.Traits.TakenWithin
 }
 
 // again sends one more carriage return, to a harness that is known to lose one on a busy
-// machine, when the text stands in its input box still, with nothing of a person's before
-// it, and it does nothing else.
-func (r Request) again(ctx context.Context, term Terminal, now time.Time, step *Step) error {
-	if !r.mayRepeat(*step) || now.Sub(step.Progress.Submitted) < againAfter || r.unsubmittable() != "" ||
-		r.State.Activity != harness.ActivityIdle || !r.Stands() || r.Led != nil && r.Led() {
-		return nil
-	}
-	if _, err := term.Resubmit(ctx, r.Target, r.ID); err != nil {
-		return fmt.Errorf("submit again in pane %s: %w", r.Target.PaneID, err)
+// machine, when the text is seen to stand in its input box still, and it does nothing else.
+func (r Request) again(ctx context.Context, term Terminal, now time.Time, step *Step) {
+	if !r.mayRepeat(now, step.Progress) || now.Sub(step.Progress.Submitted) < againAfter || r.unsubmittable() != "" ||
+		r.State.Activity != harness.ActivityIdle || !r.Stands() {
+		return
 	}
 	// A refusal is no news: it was sent before, or the pane ended, which the next look shows.
+	// What failed may have been sent: it is tried once.
+	if _, err := term.Resubmit(ctx, r.Target, r.ID); err != nil {
+		step.Problem = fmt.Errorf("submit again in pane %s: %w", r.Target.PaneID, err)
+	}
 	step.Progress.Again = now
-	return nil
 }
 
 // unpasted reports that neither this process nor the server knows of a paste.
@@ -324,7 +327,7 @@ func (r Request) submit(ctx context.Context, term Terminal, now time.Time, step 
 	}
 	switch res.Outcome {
 	case tmux.Done, tmux.Already:
-		step.Progress.Submitted = now
+		step.Progress.Submitted, step.Progress.Sent = now, res.Outcome == tmux.Done
 		faultpoint.At(faultpoint.Submitted)
 		return true, nil
 	default:
@@ -345,7 +348,7 @@ func (r Request) await(now time.Time, step Step) Step {
 	}
 	if left := r.Traits.TakenWithin - now.Sub(last); left > 0 {
 		step.Phase, step.After = Waiting, left
-		if r.mayRepeat(step) {
+		if r.mayRepeat(now, step.Progress) {
 			step.After = min(left, max(againAfter-now.Sub(step.Progress.Submitted), time.Second))
 		}
 		return step

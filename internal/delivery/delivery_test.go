@@ -50,7 +50,7 @@ var _ = Describe("Advance", func() {
 		Expect([]int{p.bodies, p.returns}).To(Equal([]int{1, 1}))
 		Expect(step.Phase).To(Equal(delivery.Waiting))
 		Expect(step.After).To(Equal(traits.TakenWithin))
-		Expect(step.Progress).To(Equal(delivery.Progress{Pasted: noon, Submitted: now, Own: true}))
+		Expect(step.Progress).To(Equal(delivery.Progress{Pasted: noon, Submitted: now, Sent: true, Own: true}))
 
 		at := now.Add(time.Second)
 		step = advance(request(p, with(step.Progress), took(at)), at)
@@ -68,7 +68,7 @@ var _ = Describe("Advance", func() {
 		// submitted is right behind the carriage return; what stands is what is seen then.
 		sent, looks := noon.Add(traits.SubmitGap), 0
 		again := func(change ...func(*delivery.Request)) delivery.Request {
-			progress := delivery.Progress{Pasted: noon, Submitted: sent, Own: true}
+			progress := delivery.Progress{Pasted: noon, Submitted: sent, Sent: true, Own: true}
 			return request(p, append([]func(*delivery.Request){with(progress), func(r *delivery.Request) {
 				r.Traits.LosesReturn = true
 				r.Stands = func() bool { looks++; return true }
@@ -101,12 +101,41 @@ var _ = Describe("Advance", func() {
 			Expect(p.returns).To(Equal(2), "an agent that was restarted does not know, and the marker does")
 		})
 
+		It("is not known to have got one that failed, and gets no other", func() {
+			p.answer = lost
+			out := step(again(), sent.Add(3*time.Second))
+			Expect(out.Phase).To(Equal(delivery.Waiting))
+			Expect(out.Problem).To(MatchError(ContainSubstring("submit again in pane %1")))
+			Expect(out.Progress.Again).To(Equal(sent.Add(3 * time.Second)))
+			p.answer = ""
+			out = step(again(with(out.Progress)), sent.Add(5*time.Second))
+			Expect([]int{looks, p.returns}).To(Equal([]int{1, 1}))
+			Expect(out.Problem).NotTo(HaveOccurred())
+			Expect(step(again(with(out.Progress)), sent.Add(3*time.Second+traits.TakenWithin)).Phase).To(Equal(delivery.Typed))
+		})
+
+		It("gets none where an earlier process sent the first: the text may be a person's by now", func() {
+			r := again(with(delivery.Progress{}))
+			out := step(r, sent.Add(4*time.Second))
+			Expect(out.Progress).To(And(HaveField("Submitted", sent.Add(4*time.Second)), HaveField("Sent", false)))
+			out = step(again(with(out.Progress)), sent.Add(8*time.Second))
+			Expect([]int{looks, p.returns}).To(Equal([]int{0, 1}))
+			Expect(out.After).To(Equal(traits.TakenWithin - 4*time.Second))
+		})
+
+		DescribeTable("gets it only while a text may still be taken", func(since time.Duration, returns int) {
+			step(again(), sent.Add(since))
+			Expect(p.returns).To(Equal(returns))
+		},
+			Entry("at the end of that time", traits.TakenWithin, 2),
+			Entry("behind it, as when the agent was stopped: the text may be a person's by now", traits.TakenWithin+time.Second, 1),
+		)
+
 		DescribeTable("gets none", func(change func(*delivery.Request)) {
 			step(again(change), sent.Add(5*time.Second))
 			Expect(p.returns).To(Equal(1))
 		},
-			Entry("when nothing stands in its box", func(r *delivery.Request) { r.Stands = func() bool { return false } }),
-			Entry("P27: when a person's words stand before it", func(r *delivery.Request) { r.Led = func() bool { return true } }),
+			Entry("P27: when its text is not seen to stand in its box, alone", func(r *delivery.Request) { r.Stands = func() bool { return false } }),
 			Entry("when its box cannot be read", func(r *delivery.Request) { r.Stands = nil }),
 			Entry("when it is another harness", func(r *delivery.Request) { r.Traits.LosesReturn = false }),
 			Entry("P51: while a dialog is open", func(r *delivery.Request) { r.State.Activity = harness.ActivityAwaitingInput }),

@@ -162,16 +162,17 @@ func (s *sending) advance() delivery.Step {
 	Expect(err).NotTo(HaveOccurred())
 	found := snap.ByUID(s.target.UID)
 	Expect(found).To(HaveLen(1))
+	looks := func(is func(harness.Drafter, harness.Screen, string) bool) bool {
+		screen, err := s.server.Screen(context.Background(), s.target)
+		Expect(err).NotTo(HaveOccurred())
+		return is(s.adapter.(harness.Drafter), harness.Screen(screen), s.text)
+	}
 	step, err := delivery.Advance(context.Background(), s.server, delivery.Request{
 		ID: s.id, Text: s.text, Digest: hook.Digest(s.text), After: s.after, Target: s.target, Session: found[0],
 		State: s.look(), Traits: s.traits, WhileBusy: true, Progress: s.step.Progress,
-		Stands: func() bool { return s.box() == harness.DraftTyped },
+		Stands: func() bool { return looks(harness.Holds) },
 		Empty:  func() bool { return s.box() == harness.DraftEmpty },
-		Led: func() bool {
-			screen, err := s.server.Screen(context.Background(), s.target)
-			Expect(err).NotTo(HaveOccurred())
-			return harness.Led(s.adapter.(harness.Drafter), harness.Screen(screen), s.text)
-		},
+		Led:    func() bool { return looks(harness.Led) },
 	}, time.Now())
 	if errors.Is(err, tmux.ErrUnknown) {
 		return s.step // as the agent: later

@@ -43,14 +43,14 @@ func (claude) Draft(s Screen) Draft {
 	return DraftTyped // blanks or empty lines
 }
 
-// Head is that of the box that Draft reads.
-func (claude) Head(s Screen) string {
+// Rows are those of the box that Draft reads.
+func (claude) Rows(s Screen) []string {
 	rows := screenRows(s.Text)
 	top, bottom := claudeBox(rows, s.CursorY)
 	if top+1 >= bottom || !rows[top+1].at(1).blank() {
-		return ""
+		return nil
 	}
-	return head(rows[top+1], '❯', 0, claudeIndent)
+	return boxRows(rows[top+1:bottom], "❯", 0, claudeIndent)
 }
 
 // claudeIndent is the width of the prompt, and the indentation of the box's other rows.

@@ -37,13 +37,13 @@ func (codex) Draft(s Screen) Draft {
 // codexIndent is the width of the prompt, and the indentation of the box's other rows.
 const codexIndent = 2
 
-// Head is that of the box that Draft reads.
-func (codex) Head(s Screen) string {
+// Rows are those of the box that Draft reads.
+func (codex) Rows(s Screen) []string {
 	rows, y := codexBox(s)
 	if y < 0 || !rows[y].at(0).bold {
-		return ""
+		return nil
 	}
-	return head(rows[y], '›', 0, codexIndent)
+	return boxRows(rows[y:min(s.CursorY+1, len(rows))], "›", 0, codexIndent)
 }
 
 // codexBox are the rows of a screen and the one in which the box begins, -1 where there is

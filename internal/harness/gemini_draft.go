@@ -40,15 +40,12 @@ func (gemini) Draft(s Screen) Draft {
 // geminiIndent is the width of the prompt, and the indentation of the box's other rows.
 const geminiIndent = 3
 
-// Head is that of the box that Draft reads.
-func (gemini) Head(s Screen) string {
+// Rows are those of the box that Draft reads.
+func (gemini) Rows(s Screen) []string {
 	rows := screenRows(s.Text)
 	y := promptOver(rows, s.CursorY, geminiIndent)
 	if y < 0 {
-		return ""
+		return nil
 	}
-	if found := head(rows[y], '>', 1, geminiIndent); found != "" {
-		return found
-	}
-	return head(rows[y], '*', 1, geminiIndent)
+	return boxRows(rows[y:min(s.CursorY+1, len(rows))], ">*", 1, geminiIndent)
 }

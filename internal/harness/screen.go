@@ -1,9 +1,12 @@
 package harness
 
 import (
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -36,9 +39,10 @@ const (
 type Drafter interface {
 	// Draft reads the input box.
 	Draft(Screen) Draft
-	// Head is the first row of what stands in the input box, with a ! before it where it
-	// would run in a shell; "" where the box is empty, out of sight or not recognised.
-	Head(Screen) string
+	// Rows are those of what stands in the input box, down to the cursor's at least, the first
+	// one with a ! before it where it would run in a shell; none where the box is empty or not
+	// recognised, or where its beginning is out of sight.
+	Rows(Screen) []string
 }
 
 // Led reports that what stands in the input box does not begin with text, which was pasted:
@@ -48,21 +52,77 @@ type Drafter interface {
 // the box a row further on is the first that is seen.
 func Led(d Drafter, s Screen, text string) bool {
 	const enough, folded = 8, "[Pasted "
-	head := d.Head(s)
-	if head == "" || d.Draft(s) != DraftTyped || strings.HasPrefix(head, folded) {
+	rows := d.Rows(s)
+	if len(rows) == 0 || d.Draft(s) != DraftTyped || strings.HasPrefix(rows[0], folded) {
 		return false
 	}
+	head := rows[0]
 	line, _, _ := strings.Cut(text, "\n")
 	return !strings.HasPrefix(head, line[:min(enough, len(line))]) && !within(text, head, enough)
+}
+
+// Holds reports that text, which was pasted, stands in the input box, and nothing else as far
+// as is to be seen: what Led cannot tell is not held. A mark of a folded paste is the text's
+// where it tells the text's size. It is for a carriage return that nobody has asked for.
+func Holds(d Drafter, s Screen, text string) bool {
+	const enough = 8 // bytes, of the end of a tall text
+	rows := d.Rows(s)
+	if len(rows) == 0 || d.Draft(s) != DraftTyped {
+		return false
+	}
+	seen, all := squeezed(strings.Join(rows, "")), squeezed(text)
+	return seen != "" && (seen == all || len(seen) >= enough && tall(text) && strings.HasSuffix(all, seen) || folds(seen, text))
+}
+
+// foldMark is how a harness shows a folded paste, without its blanks, measured: Claude Code
+// 2.1.332 "[Pasted text #1 +29 lines]", Codex 0.171.0 "[Pasted Content 2629 chars]", Gemini CLI
+// 0.61.0 "[Pasted Text: 30 lines]".
+var foldMark = regexp.MustCompile(`^\[Pasted(?:text#\d+|Content|Text:)(?:(\+?)(\d+)(lines|chars))?(?:#\d+)?\]$`)
+
+// folds reports that the mark may be that of this text: it is of its size or, where the mark
+// tells none, the text is one long line.
+func folds(mark, text string) bool {
+	const long = 500 // bytes: the least that was seen folded for its length is more
+	m := foldMark.FindStringSubmatch(mark)
+	if m == nil {
+		return false
+	}
+	ends := strings.Count(text, "\n")
+	switch plus, size, unit := m[1], m[2], m[3]; {
+	case unit == "":
+		return ends == 0 && len(text) >= long
+	case unit == "chars":
+		return size == strconv.Itoa(utf8.RuneCountInString(text)) || size == strconv.Itoa(len(utf16.Encode([]rune(text))))
+	case plus == "": // it counts the lines, and not the ends of lines
+		return ends > 0 && size == strconv.Itoa(ends+1)
+	default:
+		return size == strconv.Itoa(ends)
+	}
+}
+
+// squeezed is a text without its blanks and without what takes no cell: it is the same however
+// the text is wrapped.
+func squeezed(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unseen(r) || unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// longLine is the bytes of a line that may be wrapped.
+const longLine = 60
+
+// tall reports that a text may have more lines than there is room for in the input box.
+func tall(text string) bool {
+	const most = 8 // lines, wrapped ones not counted
+	return strings.Count(text, "\n") >= most || len(text) > most*longLine
 }
 
 // within reports that a row is one of a tall text: its words stand in it, or, where they are
 // few, are a whole line of it or the end of one that is wrapped.
 func within(text, row string, enough int) bool {
-	const (
-		tall = 8  // lines, wrapped ones not counted
-		long = 60 // bytes of a line that may be wrapped
-	)
 	words := func(s string) string {
 		return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 			if unseen(r) && !unicode.IsSpace(r) {
@@ -75,10 +135,9 @@ func within(text, row string, enough int) bool {
 	if len(row) >= enough {
 		return strings.Contains(words(text), row)
 	}
-	lines := strings.Split(text, "\n")
-	return (len(lines) > tall || len(text) > tall*long) && slices.ContainsFunc(lines, func(l string) bool {
+	return tall(text) && slices.ContainsFunc(strings.Split(text, "\n"), func(l string) bool {
 		l = words(l)
-		return l == row || len(l) > long && strings.HasSuffix(l, row)
+		return l == row || len(l) > longLine && strings.HasSuffix(l, row)
 	})
 }
 
@@ -231,16 +290,20 @@ func promptOver(rows []screenRow, y, columns int) int {
 	return -1
 }
 
-// head is what stands behind the prompt, which is in column x and so wide with what is
-// before it.
-func head(row screenRow, prompt rune, x, width int) string {
-	switch row.at(x).r {
-	case prompt:
-		return row.from(width).String()
-	case '!':
-		return "!" + row.from(width).String()
+// boxRows is what stands in a box behind one of its prompts, which is in column x and so wide
+// with what is before it, and in its other rows, which are indented by so much.
+func boxRows(box []screenRow, prompts string, x, width int) []string {
+	var rows []string
+	for _, row := range box {
+		rows = append(rows, row.from(width).String())
 	}
-	return ""
+	switch prompt := box[0].at(x).r; {
+	case prompt == '!':
+		rows[0] = "!" + rows[0]
+	case !strings.ContainsRune(prompts, prompt) || rows[0] == "":
+		return nil
+	}
+	return rows
 }
 
 // written tells what stands in rows from a column on: something that is not dim, which was

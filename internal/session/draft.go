@@ -120,6 +120,12 @@ func (t *turn) led(ctx context.Context, text string) bool {
 	return drafter != nil && harness.Led(drafter, screen, text)
 }
 
+// holds reports that the text that was pasted is seen to stand in the input box, alone.
+func (t *turn) holds(ctx context.Context, text string) bool {
+	_, drafter, screen := t.screen(ctx)
+	return drafter != nil && harness.Holds(drafter, screen, text)
+}
+
 // keptOut says why a text must not be typed into the input box now, "" when nothing is in
 // the way, and when to look again. It looks only when the text would be typed now.
 func (t *turn) keptOut(ctx context.Context, r delivery.Request) (why string, again time.Duration) {

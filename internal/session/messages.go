@@ -206,6 +206,9 @@ func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool
 		wait, err = t.undelivered(ctx, m, err)
 		return false, wait, err
 	}
+	if step.Problem != nil {
+		t.Log.Info("a part of a delivery failed, and is not tried again", "message", m.Name, "reason", step.Problem.Error())
+	}
 	if m.Status.DeliveredTime == nil && !step.Progress.Pasted.IsZero() {
 		t.notePasted(m, digest, step.Progress.Pasted)
 	}
@@ -231,7 +234,7 @@ func (t *turn) request(ctx context.Context, m *api.SessionMessage, body, digest 
 	return delivery.Request{
 		ID: string(m.UID), Text: body, Digest: digest, After: t.after(m), Target: t.target(), Begin: func() error { return t.attempt(m) },
 		Session: t.sight.Session, State: t.state, Traits: t.traits(), WhileBusy: t.whileBusy(), Progress: t.mem.progress,
-		Stands: func() bool { return t.draft(ctx) == harness.DraftTyped },
+		Stands: func() bool { return t.holds(ctx, body) },
 		Empty: func() bool {
 			draft, _ := box()
 			return draft == harness.DraftEmpty

@@ -136,6 +136,7 @@ var _ = Describe("a session whose harness is at its prompt", func() {
 			} {
 				term.screen = tmux.Screen{Text: "───\n" + text + "\n───\n  auto mode on", CursorX: 2, CursorY: 1}
 				Expect(t.request(ctx, m, body, "").Led()).To(Equal(led), text)
+				Expect(t.request(ctx, m, body, "").Stands()).To(Equal(text == "❯ Message (Person):\n\n  hello"), text)
 			}
 
 			why := func() string { return meta.FindStatusCondition(m.Status.Conditions, api.ConditionDelivered).Message }
