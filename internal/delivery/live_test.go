@@ -200,14 +200,19 @@ var _ = Describe("a text for a live harness", func() {
 		Expect(l.heard()).To(Equal(typed("once")))
 	})
 
-	It("P49: is submitted by a second return where the box swallowed the first, and is not typed again", func() {
-		l := host("swallow-cr=1")
+	DescribeTable("P49: is submitted by a second return where the box swallowed the first, and is not typed again", func(text string) {
+		l := host("swallow-cr=1", "fold")
 		l.traits.LosesReturn = true
-		Expect(l.deliver("twice pressed").Phase).To(Equal(delivery.Submitted))
+		Expect(l.deliver(text).Phase).To(Equal(delivery.Submitted))
 		Expect(l.log.Events("enter-held")).To(HaveLen(1))
-		Expect(l.heard()).To(Equal(typed("twice pressed") + "\r"))
-		Expect(l).To(submitted("twice pressed"))
-	})
+		Expect(l.heard()).To(Equal(typed(text) + "\r"))
+		Expect(l).To(submitted(text))
+	},
+		Entry("a line", "twice pressed"),
+		Entry("lines", "twice\n\npressed"),
+		Entry("a line that is wrapped", strings.Repeat("twice pressed, ", 12)+"and no more"),
+		Entry("a folded one", forty()),
+	)
 
 	DescribeTable("that stands in the box still is called typed, with what to do", func(behaviour string) {
 		l := host(behaviour)
