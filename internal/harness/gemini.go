@@ -23,7 +23,8 @@ func (gemini) Binary() string { return "gemini" }
 // Traits: SessionStart came 2.7 to 11 s after the start. A carriage return within 50 ms
 // of a paste is not taken for one, nor one within 200 ms of 100 KB; on a host with four
 // times more to do than it has processors, not one within 400 ms of 200 bytes. What is typed during a turn becomes one prompt with whatever else is, so that no single
-// text could be proved.
+// text could be proved. It adds a summary to the newest other conversation of its directory,
+// ended ones too, and was seen to begin a second file for one that it resumes: Appends is not so.
 func (gemini) Traits() Traits {
 	return Traits{
 		AssignsID:       true,
@@ -35,10 +36,6 @@ func (gemini) Traits() Traits {
 		SubmitGapPerKiB: 10 * time.Millisecond,
 		TakenWithin:     15 * time.Second,
 		LosesReturn:     true,
-		// A rewind is a line of its own. Only a file that it could not read is written anew. At
-		// its start it adds a summary to the newest other conversation of the directory.
-		Appends:      true,
-		OthersAppend: true,
 		Env: []string{
 			"GEMINI_API_KEY", "GEMINI_CLI_HOME", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_LOCATION",
 			"GOOGLE_CLOUD_PROJECT", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_GENAI_USE_VERTEXAI",

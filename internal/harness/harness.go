@@ -117,9 +117,6 @@ type Traits struct {
 	// to, but for what a turn under way takes back of itself. Only of such a file it can be
 	// told whether anybody else has written to it.
 	Appends bool
-	// OthersAppend: harnesses of other sessions add to that file too, also after its own has
-	// ended.
-	OthersAppend bool
 }
 
 // Gap is the pause between the paste of a text of so many bytes and the carriage

@@ -129,7 +129,7 @@ func (t *turn) saveSeal(id string, was, next *seal.Seal) error {
 // sealEnd closes the record before the session forgets its launch.
 func (t *turn) sealEnd() {
 	s := t.sealOf(t.status.ConversationID)
-	if s == nil || s.Closed || s.Owner != string(t.Object.GetUID()) || t.traits().OthersAppend || t.mem.comparison != nil && t.mem.comparison.Altered != "" {
+	if s == nil || s.Closed || s.Owner != string(t.Object.GetUID()) || t.mem.comparison != nil && t.mem.comparison.Altered != "" {
 		return
 	}
 	next, more, err := *s, true, error(nil)
@@ -181,9 +181,6 @@ func (t *turn) sealDue() (due bool, wait time.Duration) {
 	}
 	if t.sight.Holder == HolderLiveOurs {
 		return t.state.Ready && t.state.Activity == harness.ActivityIdle && t.mem.progress.Pasted.IsZero() && t.state.ConversationID == id, 0
-	}
-	if t.traits().OthersAppend {
-		return false, 0 // what comes now may be anybody's
 	}
 	// What another session goes on with by now is not ours to close.
 	if s := t.sealOf(id); s != nil && (s.Closed || s.Owner != string(t.Object.GetUID())) || t.mem.comparison != nil && t.mem.comparison.Altered != "" {

@@ -15,7 +15,7 @@ import (
 
 func TestE2E(t *testing.T) {
 	RegisterFailHandler(Fail)
-	testenv.RunSuite(t, "the real programs together", 4)
+	testenv.RunSuite(t, "the real programs together", 3)
 }
 
 var env *testenv.Env

@@ -38,7 +38,7 @@ var _ = Describe("R14: a conversation that a real harness keeps", func() {
 	for _, r := range []struct {
 		name string
 		host func(context.Context, ...string) *testenv.Host
-	}{{claudeCode, newClaude}, {codex.name, codex.host}, {gemini.name, gemini.host}} {
+	}{{claudeCode, newClaude}, {codex.name, codex.host}} {
 		It("in a file to which "+r.name+" only adds goes on, and is held once somebody else wrote to it", func(ctx SpecContext) {
 			h := r.host(ctx)
 			s := h.Standing("forged")
