@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/theloop-dev/the-loop/internal/durable"
 )
 
 // Damage is what became of a configuration file that was sound before.
@@ -235,28 +237,10 @@ func torn(good, now []byte) bool {
 func (f Finding) Keep() error {
 	err := os.MkdirAll(filepath.Dir(f.Copy), 0o700)
 	if err == nil {
-		err = putCopy(f.Copy, f.found.text)
+		err = durable.Write(f.Copy, f.found.text)
 	}
 	if err != nil {
 		return fmt.Errorf("keeping a copy of the harness's configuration: %w", err)
 	}
 	return nil
-}
-
-func putCopy(path string, text []byte) error {
-	f, err := writeBeside(path, content{}, text)
-	if f == nil {
-		return err
-	}
-	// On the disk before it takes the place: after a power cut it is what restores the file.
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }

@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/theloop-dev/the-loop/internal/durable"
 )
 
 // Seal is what a file was.
@@ -72,10 +74,7 @@ func (s *Seal) Save(name string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(name+".new", data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(name+".new", name)
+	return durable.Write(name, data)
 }
 
 // Extend reads what was added to the file, at most so many bytes of it; more says that there
