@@ -43,19 +43,11 @@ func command() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
+	o.Flags(f)
 	f.StringVar(&kubeContext, "context", "", "context of the kubeconfig (file: $KUBECONFIG)")
-	f.StringVar(&o.HostName, "host-name", "", "name of this host's SessionHost (default: the machine's host name)")
 	f.StringVar(&o.Dir, "state-dir", "/var/lib/the-loop/agent", "the agent's own directory, absolute")
-	f.StringVar(&o.Shim, "shim", "", "path of loop-shim (default: beside this program, then on PATH)")
-	f.StringVar(&o.TmuxBinary, "tmux", "", "tmux to run (default: on PATH)")
-	f.StringSliceVar(&o.PassEnv, "pass-env", nil, "further variables of this environment that harnesses get, by name")
-	f.IntVar(&o.HistoryLimit, "history-limit", 20000, "scrollback of a terminal in lines, which is what bounds the terminal server's memory (docs/memory.md)")
-	f.StringVar(&o.CgroupParent, "cgroup-parent", "", "directory of a delegated control group below which sessions get theirs (default: the agent's own; docs/memory.md)")
-	f.StringVar(&o.TmuxSocket, "tmux-socket", "the-loop", "name of the tmux server's socket, or its absolute path")
-	f.IntVar(&o.Workers, "workers", 8, "how many sessions of each kind are worked on, and so delivered to, at a time (1 to 1000)")
 	f.StringVar(&o.MetricsAddress, "metrics-address", "0", "address of the metrics, 0 for none")
 	f.StringVar(&o.OTLPEndpoint, "otlp-endpoint", "", "URL of an OTLP receiver, such as http://127.0.0.1:4318, that gets a trace of every delivery, empty for none")
-	o.WebTerminal.Flags(f)
 	f.StringVar(&o.HealthAddress, "health-address", "", "address of /healthz and /readyz, empty for none")
 	return cmd
 }

@@ -88,13 +88,7 @@ func (o *upOptions) flags(f *pflag.FlagSet) {
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log what is looked at, too")
 	f.BoolVar(&o.requestLog, "request-log", false, "log every request to the embedded API server in the state directory")
 	f.DurationVar(&o.readyWithin, "ready-within", 2*time.Minute, "how long the sample may take to be ready")
-	f.StringVar(&o.agent.HostName, "host-name", "", "name of this host's SessionHost (default: the machine's host name)")
-	f.StringVar(&o.agent.TmuxBinary, "tmux", "", "tmux to run (default: on PATH)")
-	f.StringSliceVar(&o.agent.PassEnv, "pass-env", nil, "further variables of this environment that harnesses get, by name")
-	f.StringVar(&o.agent.TmuxSocket, "tmux-socket", "the-loop", "name of the tmux server's socket, or its absolute path")
-	f.IntVar(&o.agent.Workers, "workers", 8, "how many sessions of each kind are worked on, and so delivered to, at a time (1 to 1000)")
-	f.StringVar(&o.agent.Shim, "shim", "", "path of loop-shim (default: beside this program, then on PATH)")
-	o.agent.WebTerminal.Flags(f)
+	o.agent.Flags(f)
 }
 
 func (o *upOptions) run(ctx context.Context, out io.Writer) (err error) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/spf13/pflag"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,6 +44,20 @@ type Options struct {
 	WebTerminal webterminal.Options
 	// HealthAddress serves /healthz and /readyz when it is not "".
 	HealthAddress string
+}
+
+// Flags defines the flags by which a person says how sessions are hosted, the same for the
+// agent and for `the-loop up`, which has one.
+func (o *Options) Flags(f *pflag.FlagSet) {
+	f.StringVar(&o.HostName, "host-name", "", "name of this host's SessionHost (default: the machine's host name)")
+	f.StringVar(&o.Shim, "shim", "", "path of loop-shim (default: beside this program, then on PATH)")
+	f.StringVar(&o.TmuxBinary, "tmux", "", "tmux to run (default: on PATH)")
+	f.StringVar(&o.TmuxSocket, "tmux-socket", "the-loop", "name of the tmux server's socket, or its absolute path")
+	f.StringSliceVar(&o.PassEnv, "pass-env", nil, "further variables of this environment that harnesses get, by name")
+	f.IntVar(&o.HistoryLimit, "history-limit", 20000, "scrollback of a terminal in lines, which is what bounds the terminal server's memory (docs/memory.md)")
+	f.StringVar(&o.CgroupParent, "cgroup-parent", "", "directory of a delegated control group below which sessions get theirs (default: the agent's own; docs/memory.md)")
+	f.IntVar(&o.Workers, "workers", defaultWorkers, "how many sessions of each kind are worked on, and so delivered to, at a time (1 to 1000)")
+	o.WebTerminal.Flags(f)
 }
 
 // Complete fills in what was left out and refuses what cannot work, before anything
