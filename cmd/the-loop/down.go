@@ -15,6 +15,7 @@ import (
 
 	"github.com/theloop-dev/the-loop/internal/cgroup"
 	"github.com/theloop-dev/the-loop/internal/devcluster"
+	"github.com/theloop-dev/the-loop/internal/filelock"
 	"github.com/theloop-dev/the-loop/internal/tmux"
 )
 
@@ -74,9 +75,16 @@ func down(ctx context.Context, dir string, grace time.Duration, out io.Writer) e
 // endUp stops the `up` that holds the state. The lock tells whether it runs, never the
 // recorded pid alone.
 func endUp(ctx context.Context, st state, record upRecord, out io.Writer, ended *int) error {
-	lock, err := st.take()
-	if err == nil {
-		return lock.Close()
+	lock, err := filelock.Own(ctx, st.lock())
+	switch held := (*filelock.HeldError)(nil); {
+	case err == nil:
+		lock.Release()
+		return nil
+	case !errors.As(err, &held):
+		return fmt.Errorf("whether a the-loop up runs on %s cannot be told, so nothing was ended: %w", st, err)
+	case held.PID != 0 && held.PID != record.PID: // 0: of a version that did not write it there
+		return fmt.Errorf("%s is held by process %d, which is not the the-loop up on record (pid %d), so nothing was ended: end it with Ctrl-C, or try again when it has started or ended",
+			st, held.PID, record.PID)
 	}
 	fd, err := unix.PidfdOpen(record.PID, 0)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,9 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/theloop-dev/the-loop/controllers/agent"
+	"github.com/theloop-dev/the-loop/internal/durable"
+	"github.com/theloop-dev/the-loop/internal/filelock"
 )
 
 // state is the one directory in which `up` keeps everything.
@@ -61,24 +61,19 @@ func openState(dir string) (state, error) {
 	return state(abs), nil
 }
 
-// take locks the state for this process; the lock ends with it. It refuses a state
-// that another `up` uses, naming that one.
-func (s state) take() (*os.File, error) {
-	f, err := os.OpenFile(s.lock(), os.O_RDWR|os.O_CREATE, 0o600)
+// take locks the state for this process. It refuses a state that another `up` uses, naming
+// that one.
+func (s state) take(ctx context.Context) (*filelock.Lock, error) {
+	lock, err := filelock.Own(ctx, s.lock())
+	if held := (*filelock.HeldError)(nil); errors.As(err, &held) {
+		r, _ := s.read()
+		return nil, fmt.Errorf("another the-loop up (pid %d) runs on the state directory %s: use that one (export KUBECONFIG=%s), stop it with Ctrl-C or the-loop down, or choose another with --state-dir",
+			cmp.Or(held.PID, r.PID), s, r.Kubeconfig)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("the state directory cannot be written: %w; choose another with --state-dir", err)
+		return nil, fmt.Errorf("the state directory cannot be locked: %w; choose another with --state-dir", err)
 	}
-	err = agent.Flock(context.Background(), f)
-	if err == nil {
-		return f, nil
-	}
-	_ = f.Close()
-	if !errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, fmt.Errorf("locking the state directory %s: %w", s, err)
-	}
-	r, _ := s.read()
-	return nil, fmt.Errorf("another the-loop up (pid %d) runs on the state directory %s: use that one (export KUBECONFIG=%s), stop it with Ctrl-C or the-loop down, or choose another with --state-dir",
-		r.PID, s, r.Kubeconfig)
+	return lock, nil
 }
 
 func (s state) read() (upRecord, error) {
@@ -98,9 +93,8 @@ func (s state) write(r upRecord) error {
 	if err != nil {
 		return err
 	}
-	tmp := s.record() + ".tmp"
-	if err := os.WriteFile(tmp, append(b, '\n'), 0o600); err != nil {
+	if err := durable.Write(s.record(), append(b, '\n')); err != nil {
 		return fmt.Errorf("the state directory cannot be written: %w", err)
 	}
-	return os.Rename(tmp, s.record())
+	return nil
 }

@@ -107,11 +107,11 @@ func (o *upOptions) run(ctx context.Context, out io.Writer) (err error) {
 	if err := o.keepHostName(st); err != nil {
 		return err
 	}
-	lock, err := st.take()
+	lock, err := st.take(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
+	defer lock.Release()
 
 	// Written before anything is started: who reads it finds this process.
 	record := upRecord{PID: os.Getpid(), TmuxSocket: o.agent.TmuxSocket, TmuxBinary: o.agent.TmuxBinary, Kubeconfig: o.kubeconfigPath(st)}

@@ -102,11 +102,11 @@ func (o Options) open(ctx context.Context, cfg *rest.Config) error {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return fmt.Errorf("the state directory cannot be made: %w; choose another with --state-dir", err)
 	}
-	release, err := lockDir(ctx, o.Dir)
+	lock, err := lockDir(ctx, o.Dir)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer lock.Release()
 	engine, err := session.Open(ctx, o.HostOptions)
 	if err != nil {
 		return err

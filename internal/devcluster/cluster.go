@@ -3,17 +3,18 @@ package devcluster
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/theloop-dev/the-loop/internal/filelock"
 )
 
 // Cluster is a running control plane. Its methods may be called from any goroutine.
 type Cluster struct {
 	opts  Options
 	dirs  layout
-	lock  *os.File
+	lock  *filelock.Lock
 	pki   *pki
 	ports ports
 

@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/theloop-dev/the-loop/internal/durable"
 )
 
 // contextName is the name of the context, the cluster and the user.
@@ -39,7 +41,7 @@ func writeKubeconfig(d layout, p *pki, port int) error {
 		}
 		return nil
 	}
-	if err := writeFile(d.kubeconfig(), want); err != nil {
+	if err := durable.Write(d.kubeconfig(), want); err != nil {
 		return d.explain(err)
 	}
 	return nil

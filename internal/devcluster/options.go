@@ -119,25 +119,3 @@ func (d layout) explain(err error) error {
 	return fmt.Errorf("cannot use the state directory %s of the control plane: %w: "+
 		"choose a directory that this user can write and that has space left", string(d), err)
 }
-
-// writeFile replaces path atomically, with mode 0600.
-func writeFile(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(data)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name())
-	}
-	return err
-}

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/util/keyutil"
 
 	certutil "k8s.io/client-go/util/cert"
+
+	"github.com/theloop-dev/the-loop/internal/durable"
 )
 
 const (
@@ -266,10 +268,10 @@ func writePair(p keyPair, certFile, keyFile string) error {
 	if err := os.Remove(certFile); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := writeFile(keyFile, p.key); err != nil {
+	if err := durable.Write(keyFile, p.key); err != nil {
 		return err
 	}
-	return writeFile(certFile, p.cert)
+	return durable.Write(certFile, p.cert)
 }
 
 const serviceAccountKey = "sa.key"
@@ -293,7 +295,7 @@ func loadServiceAccountKey(d layout) error {
 	if err != nil {
 		return fmt.Errorf("cannot encode the ServiceAccount key: %w", err)
 	}
-	if err := writeFile(file, pem); err != nil {
+	if err := durable.Write(file, pem); err != nil {
 		return d.explain(err)
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+
+	"github.com/theloop-dev/the-loop/internal/durable"
 )
 
 // ports are the TCP ports on 127.0.0.1.
@@ -80,7 +82,7 @@ func writePorts(d layout, p ports) error {
 	if err != nil {
 		return fmt.Errorf("cannot encode the ports: %w", err)
 	}
-	if err := writeFile(d.ports(), append(b, '\n')); err != nil {
+	if err := durable.Write(d.ports(), append(b, '\n')); err != nil {
 		return d.explain(err)
 	}
 	return nil

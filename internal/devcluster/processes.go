@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/theloop-dev/the-loop/internal/durable"
 )
 
 // Process is a running child of a control plane.
@@ -66,7 +68,7 @@ func StopProcesses(ctx context.Context, dir string) ([]Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer unlockDir(lock)
+	defer lock.Release()
 	return endRecorded(ctx, d)
 }
 
@@ -183,7 +185,7 @@ func writeRecord(d layout, name string, pid int) error {
 	if err != nil {
 		return fmt.Errorf("cannot encode the record of %s: %w", name, err)
 	}
-	if err := writeFile(d.record(name), append(b, '\n')); err != nil {
+	if err := durable.Write(d.record(name), append(b, '\n')); err != nil {
 		return d.explain(err)
 	}
 	return nil

@@ -146,7 +146,7 @@ var _ = Describe("A start that is refused", func() {
 		Expect(Processes(o.Dir)).To(BeEmpty())
 		lock, err := lockDir(ctx, layout(o.Dir))
 		Expect(err).NotTo(HaveOccurred())
-		unlockDir(lock)
+		lock.Release()
 	}, NodeTimeout(time.Minute))
 
 	It("tries other ports when it loses a free one to another process", func() {

@@ -5,6 +5,8 @@ import (
 	"net"
 	"path/filepath"
 	"strconv"
+
+	"github.com/theloop-dev/the-loop/internal/durable"
 )
 
 // Names of the binaries, the logs and the processes.
@@ -100,7 +102,7 @@ func writeAuditPolicy(d layout, o Options) error {
 	if o.RequestLog == "" {
 		return nil
 	}
-	if err := writeFile(d.auditPolicy(), []byte(auditPolicy)); err != nil {
+	if err := durable.Write(d.auditPolicy(), []byte(auditPolicy)); err != nil {
 		return d.explain(fmt.Errorf("the audit policy: %w", err))
 	}
 	return nil

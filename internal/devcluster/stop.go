@@ -55,7 +55,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	if err == nil {
 		c.watchers.Wait()
 	}
-	unlockDir(c.lock)
+	c.lock.Release()
 	return err
 }
 

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/theloop-dev/the-loop/internal/filelock"
 )
 
 const (
@@ -347,28 +349,11 @@ func (c *configFile) lock(ctx context.Context, path string) (unlock func(), err 
 		return nil, fmt.Errorf("making the directory for locks: %w", err)
 	}
 	name := filepath.Join(c.lockDir, "harness-config-"+pathDigest(path)+".lock")
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	l, err := filelock.Acquire(ctx, name)
 	if err != nil {
-		return nil, fmt.Errorf("opening the lock for %s: %w", path, err)
+		return nil, fmt.Errorf("waiting for the lock of %s: %w", path, err)
 	}
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() {
-				// Closing alone would not do while a child that is being forked has the file.
-				_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
-				_ = f.Close()
-			}, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			_ = f.Close()
-			return nil, fmt.Errorf("locking %s: %w", name, err)
-		}
-		if err := pause(ctx, configPoll); err != nil {
-			_ = f.Close()
-			return nil, fmt.Errorf("waiting for the lock of %s: %w", path, err)
-		}
-	}
+	return l.Release, nil
 }
 
 // lockPeer takes the harness's own lock for the moment of a write: a directory that

@@ -76,7 +76,7 @@ func (m *Manager) Prepare(ctx context.Context, req Request) (Checkout, error) {
 	if err != nil {
 		return Checkout{}, during(op, err)
 	}
-	defer locks[0].release()
+	defer locks[0].Release()
 	c, err := m.reuse(ctx, req)
 	if err == nil && c == nil {
 		c, err = m.create(ctx, req, began)
@@ -224,7 +224,7 @@ func (m *Manager) addWorktree(ctx context.Context, p place, req Request, began t
 	if err != nil {
 		return target{}, err
 	}
-	defer lock.release()
+	defer lock.Release()
 	shared, notes, err := m.ensureShared(ctx, p.repo, began)
 	if err != nil {
 		return target{}, err

@@ -401,7 +401,7 @@ var _ = Describe("many callers", func() {
 		f.repository("octo/repo")
 		held, err := f.lockRepository(context.Background(), Repository{Host: "github.com", Owner: "octo", Repo: "repo"})
 		Expect(err).NotTo(HaveOccurred())
-		defer held.release()
+		defer held.Release()
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()
 		_, err = f.Prepare(ctx, Request{Item: ref("github:octo/repo#1")})

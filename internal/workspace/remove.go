@@ -76,7 +76,7 @@ func (m *Manager) Remove(ctx context.Context, r Removal) (RemoveResult, error) {
 	}
 	defer func() {
 		for _, l := range locks {
-			l.remove()
+			l.Remove()
 		}
 	}()
 	var units []unit
@@ -280,7 +280,7 @@ func (m *Manager) removeUnit(ctx context.Context, u unit) (note string, err erro
 		if err != nil {
 			return "", err
 		}
-		defer lock.release()
+		defer lock.Release()
 		if dir := filepath.Join(m.root, u.repo.dir()); exists(filepath.Join(dir, ".git")) {
 			shared = dir
 		}

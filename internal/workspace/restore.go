@@ -32,7 +32,7 @@ func (m *Manager) Restore(ctx context.Context, u Undo) (Checkout, error) {
 	if err != nil {
 		return Checkout{}, during(op, err)
 	}
-	defer locks[0].release()
+	defer locks[0].Release()
 	if p, err = m.claimFor(item, p); err != nil {
 		return Checkout{}, during(op, err)
 	}
@@ -134,7 +134,7 @@ func (m *Manager) restoreWorktree(ctx context.Context, u Undo, p place, began ti
 	if err != nil {
 		return nil, err
 	}
-	defer lock.release()
+	defer lock.Release()
 	shared, notes, err := m.ensureShared(ctx, p.repo, began)
 	if err != nil {
 		return nil, err

@@ -6,10 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -147,35 +144,6 @@ var _ = Describe("what a killed process left", func() {
 			Expect(os.Chtimes(lock, old, old)).To(Succeed())
 			Expect(f.prepare(Request{Item: ref("github:octo/repo#2"), Branch: "feature"}).Branch).To(Equal("feature"))
 		})
-	})
-})
-
-var _ = Describe("a lock of ours", func() {
-	It("is held by one at a time, though each removes its file", func() {
-		path := filepath.Join(GinkgoT().TempDir(), "locks", "slug")
-		var inside, most, rounds atomic.Int32
-		var group sync.WaitGroup
-		for range 4 {
-			group.Go(func() {
-				for rounds.Load() < 3000 {
-					f, err := tryLock(path)
-					if err != nil || f == nil {
-						continue
-					}
-					if n := inside.Add(1); n > 1 {
-						most.Store(n)
-					}
-					for range 20 {
-						runtime.Gosched()
-					}
-					rounds.Add(1)
-					inside.Add(-1)
-					(&fileLock{path: path, f: f}).remove()
-				}
-			})
-		}
-		group.Wait()
-		Expect(most.Load()).To(BeZero())
 	})
 })
 
