@@ -3,6 +3,7 @@
 package tmux
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -79,7 +80,10 @@ var _ = with("AttachCommand", func(bin string) {
 		name := fmt.Sprintf("lt-%d-%d", os.Getpid(), uidSerial.Add(1))
 		socket, err := DefaultSocket(name)
 		Expect(err).NotTo(HaveOccurred())
-		if info, err := os.Stat(filepath.Dir(socket)); err == nil && info.Mode().Perm() != 0o700 {
+		switch info, err := os.Stat(filepath.Dir(socket)); {
+		case errors.Is(err, os.ErrNotExist): // tmux makes it, and leaves it; so does whoever else uses it by then
+			DeferCleanup(func() { _ = os.Remove(filepath.Dir(socket)) })
+		case err == nil && info.Mode().Perm() != 0o700:
 			Skip("the socket directory of this machine is not private")
 		}
 		f := unstarted(bin, func(c *Config) { c.Socket = socket })
