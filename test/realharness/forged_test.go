@@ -39,6 +39,31 @@ var _ = Describe("R14: a conversation that a real harness keeps", func() {
 		name string
 		host func(context.Context, ...string) *testenv.Host
 	}{{claudeCode, newClaude}, {codex.name, codex.host}} {
+		It("in a file to which "+r.name+" only adds goes on also where it was killed in the middle of a turn", func(ctx SpecContext) {
+			h := r.host(ctx)
+			s := h.Standing("killed")
+			h.AwaitOutcome(h.AwaitBoot(s), testenv.Submitted, slowly)
+			atPrompt(h, s)
+			id, path := get(s).Status.ConversationID, onRecord(h, s)
+			slow := h.Say(s, "[[slow 10m]] Think.")
+			h.AwaitOutcome(slow, testenv.Submitted, slowly)
+			Eventually(taken(slow), slowly).Should(HaveLen(1))
+			during, err := os.ReadFile(path)
+			Expect(err).NotTo(HaveOccurred())
+			h.KillHarness(s)
+			h.Await(s, api.ConditionResumed, "True/ConversationContinued", slowly)
+			atPrompt(h, s)
+			next := h.Say(s, "[[say It goes on.]]")
+			h.AwaitOutcome(next, testenv.Submitted, slowly)
+			Eventually(taken(next), slowly).Should(HaveLen(1))
+			Expect(get(s).Status.ConversationID).To(Equal(id))
+			Expect(onRecord(h, s)).To(Equal(path))
+			after, err := os.ReadFile(path)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(bytes.HasPrefix(after, during)).To(BeTrue(), "it only adds")
+			Expect(taken(slow)()).To(HaveLen(1), "what was typed once is not typed again")
+		}, SpecTimeout(withInstall))
+
 		It("in a file to which "+r.name+" only adds goes on, and is held once somebody else wrote to it", func(ctx SpecContext) {
 			h := r.host(ctx)
 			s := h.Standing("forged")

@@ -96,25 +96,7 @@ var _ = Describe("attacks on the real Codex that asks for no permission", func()
 
 	It("P27, P40: submit no draft, also not one that would run or open something, and come when it was cleared", func(ctx SpecContext) {
 		t := aim(codexFree.host(ctx))
-		for _, draft := range []string{"a half-typed draft", "!touch " + t.pwn, "/clear", "@secr"} {
-			By(draft)
-			before, target := len(turns(0)), t.s.Status.TmuxTarget
-			shows := "\n› " + draft
-			if command, ok := strings.CutPrefix(draft, "!"); ok {
-				shows = "\n! " + command
-			}
-			t.h.Keys(target, "-l", draft)
-			waiting := t.keeps("a person has typed something that is not submitted yet", shows, "y", "\r!id", "ok\x1b[201~\r!touch /tmp/pwn\r", "/clear")
-			t.h.Keys(target, "C-u")
-			if strings.HasPrefix(draft, "!") { // out of the mode for the shell, too
-				t.h.Keys(target, "BSpace")
-			}
-			arrive(waiting, before)
-			Expect(said(before)).NotTo(ContainSubstring(draft + "\n"))
-			Expect(get(t.s).Status.ConversationID).To(Equal(t.id))
-			Expect(t.pwn).NotTo(BeAnExistingFile())
-			atPrompt(t.h, t.s)
-		}
+		t.keepsFromDrafts("› ", "! ", "a half-typed draft", "!touch "+t.pwn, "/clear", "@secr")
 	}, SpecTimeout(withInstall))
 })
 

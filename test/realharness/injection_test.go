@@ -271,6 +271,33 @@ func arrive(waiting []*api.SessionMessage, before int) {
 	}, slowly).Should(Succeed())
 }
 
+// keepsFromDrafts has a person leave drafts in the input box, one after the other: none is
+// submitted by what waits, which comes when it was cleared. box stands before a draft, and
+// shell before one that the harness would run.
+func (t *target) keepsFromDrafts(box, shell string, drafts ...string) {
+	GinkgoHelper()
+	for _, draft := range drafts {
+		By(draft)
+		before, target := len(turns(0)), t.s.Status.TmuxTarget
+		shows := "\n" + box + draft
+		command, runs := strings.CutPrefix(draft, "!")
+		if runs {
+			shows = "\n" + shell + command
+		}
+		t.h.Keys(target, "-l", draft)
+		waiting := t.keeps("a person has typed something that is not submitted yet", shows, "y", "\r!id", "ok\x1b[201~\r!touch /tmp/pwn\r", "/clear")
+		t.h.Keys(target, "C-u")
+		if runs { // out of the mode for the shell, too
+			t.h.Keys(target, "BSpace")
+		}
+		arrive(waiting, before)
+		Expect(said(before)).NotTo(ContainSubstring(draft + "\n"))
+		Expect(get(t.s).Status.ConversationID).To(Equal(t.id))
+		Expect(t.pwn).NotTo(BeAnExistingFile())
+		atPrompt(t.h, t.s)
+	}
+}
+
 var _ = Describe("attacks on what a person has open in the real Claude Code", func() {
 	It("P27, P51: answer no permission dialog and no question, and come when a person has", func(ctx SpecContext) {
 		t := aim(newClaude(ctx, "--permission-mode", "manual"))
@@ -315,30 +342,8 @@ var _ = Describe("attacks on what a person has open in the real Claude Code", fu
 		Expect(t.pwn).NotTo(BeAnExistingFile())
 	}, SpecTimeout(withInstall))
 
-	// shows is how the box shows a draft, in which a ! is the prompt.
-	shows := func(draft string) string {
-		if command, ok := strings.CutPrefix(draft, "!"); ok {
-			return "\n!\u00a0" + command
-		}
-		return "\n❯\u00a0" + draft
-	}
-
 	It("P27, P40: submit no draft, also not one that would run or open something, and come when it was cleared", func(ctx SpecContext) {
 		t := aim(newClaude(ctx, "--dangerously-skip-permissions"))
-		for _, draft := range []string{"a half-typed draft", "!touch " + t.pwn, "/clear", "@secr", `ends in \`} {
-			By(draft)
-			before, target := len(turns(0)), t.s.Status.TmuxTarget
-			t.h.Keys(target, "-l", draft)
-			waiting := t.keeps("a person has typed something that is not submitted yet", shows(draft), "y", "\r!id", "ok\x1b[201~\r!touch /tmp/pwn\r", "/clear")
-			t.h.Keys(target, "C-u")
-			if strings.HasPrefix(draft, "!") { // out of the mode for the shell, too
-				t.h.Keys(target, "BSpace")
-			}
-			arrive(waiting, before)
-			Expect(said(before)).NotTo(ContainSubstring(draft + "\n"))
-			Expect(get(t.s).Status.ConversationID).To(Equal(t.id))
-			Expect(t.pwn).NotTo(BeAnExistingFile())
-			atPrompt(t.h, t.s)
-		}
+		t.keepsFromDrafts("❯\u00a0", "!\u00a0", "a half-typed draft", "!touch "+t.pwn, "/clear", "@secr", `ends in \`)
 	}, SpecTimeout(withInstall))
 })
