@@ -19,7 +19,7 @@ func (t *turn) delayed() time.Duration {
 	if m == nil || after == 0 || t.mem.delayed == m.UID || m.Status.AcceptedTime == nil || deliveryOf(t.Object) != api.DeliveryPolicyDeliver {
 		return 0
 	}
-	if _, paused := t.Object.GetAnnotations()[api.PausedAnnotation]; paused {
+	if t.paused() {
 		return 0
 	}
 	c := meta.FindStatusCondition(m.Status.Conditions, api.ConditionDelivered)

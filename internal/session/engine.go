@@ -53,7 +53,7 @@ type Store interface {
 	SaveMessage(ctx context.Context, m *api.SessionMessage) error
 	// LiveMessage reads one message past every cache; nil when it is gone.
 	LiveMessage(ctx context.Context, m *api.SessionMessage) (*api.SessionMessage, error)
-	// EnsureMessage creates a message unless it exists.
+	// EnsureMessage creates a message unless it exists; its UID tells.
 	EnsureMessage(ctx context.Context, m *api.SessionMessage) error
 	// ConversationHolder names the session of this host that goes on with a conversation
 	// and is not this one, "" for none. It sees what was saved before.
@@ -177,8 +177,6 @@ type turn struct {
 	obst    *Obstacle
 	state   harness.State
 	queue   []*api.SessionMessage
-	// boots are first messages that were created in this turn, and are in no queue yet.
-	boots []*api.SessionMessage
 	// blocked is what the newest plan says to be in the way of a start, nil for nothing.
 	blocked *Obstacle
 	// startDue: a start was decided on, which a fresh look has to confirm.
@@ -319,6 +317,8 @@ func (t *turn) look() error {
 	} else if t.mem.unknownSince.IsZero() {
 		t.mem.unknownSince = t.now()
 	}
+	// What stands in the input box is known now.
+	slices.SortFunc(t.queue, t.byPlace)
 	return t.readJournal()
 }
 

@@ -404,7 +404,7 @@ func (t *turn) credit(ctx context.Context) error {
 // supersede ends first messages of earlier launches that were never typed: another
 // fresh conversation gets one of its own.
 func (t *turn) supersede(ctx context.Context, key string) error {
-	for _, m := range slices.Concat(t.queue, t.boots) {
+	for _, m := range slices.Clone(t.queue) {
 		// What may have been typed is brought to its end by evidence, not by this.
 		if m.Spec.Source.Type != api.SourceBoot || m.Spec.Source.ID == key || m.Status.Outcome.Final() || t.attempted(m) {
 			continue

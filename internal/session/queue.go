@@ -33,11 +33,10 @@ func (t *turn) enqueue(ctx context.Context) error {
 	// Without the journal nothing is typed, which says so; the rest goes on.
 	_ = t.recall()
 	t.places()
-	if _, paused := t.Object.GetAnnotations()[api.PausedAnnotation]; paused {
-		slices.SortFunc(t.queue, t.byPlace)
+	slices.SortFunc(t.queue, t.byPlace)
+	if t.paused() {
 		return nil
 	}
-	slices.SortFunc(t.queue, t.byPlace)
 	ahead := 0
 	for _, m := range slices.Clone(t.queue) {
 		anew, first := m.Status.Sequence == 0, m.Spec.Source.Type == api.SourceBoot
@@ -62,6 +61,20 @@ func (t *turn) enqueue(ctx context.Context) error {
 	}
 	t.status.LastSequence = t.mem.sequence
 	return nil
+}
+
+// created puts the first message of a launch, which was just made, into the queue: the harness
+// may come to its prompt while this turn still goes on.
+func (t *turn) created(boot *api.SessionMessage) {
+	t.place(boot)
+	t.status.LastSequence = t.mem.sequence
+	t.queue = append(t.queue, boot)
+	slices.SortFunc(t.queue, t.byPlace)
+}
+
+func (t *turn) paused() bool {
+	_, paused := t.Object.GetAnnotations()[api.PausedAnnotation]
+	return paused
 }
 
 // place is what is known of a message that has its place, before that is on record.
@@ -110,9 +123,9 @@ func (t *turn) maxPending() int {
 	return int(ptr.Deref(t.Class.Spec.Messages.MaxPending, byDefault))
 }
 
-// byPlace orders messages: the first message of the present launch before all others,
-// then by sequence, new ones behind, of these the one that was begun before a crash first
-// and the others by age.
+// byPlace orders messages: what stands in the input box, then the first message of the
+// present launch before all others, then by sequence, new ones behind, of these the one that
+// was begun before a crash first and the others by age.
 func (t *turn) byPlace(a, b *api.SessionMessage) int {
 	last := func(m *api.SessionMessage) int64 {
 		if m.Status.Sequence == 0 {
@@ -121,6 +134,7 @@ func (t *turn) byPlace(a, b *api.SessionMessage) int {
 		return m.Status.Sequence
 	}
 	return cmp.Or(
+		cmp.Compare(t.notStanding(a), t.notStanding(b)),
 		cmp.Compare(t.notFirst(a), t.notFirst(b)),
 		cmp.Compare(last(a), last(b)),
 		cmp.Compare(t.notBegun(a), t.notBegun(b)),
@@ -144,6 +158,16 @@ func createdVersion(m *api.SessionMessage) string { return m.Annotations[api.Cre
 func (t *turn) notFirst(m *api.SessionMessage) int {
 	obj := t.Object
 	if t.status.Launch != nil && m.Spec.Source.Type == api.SourceBoot && m.Name == workitem.MessageName(obj.GetName(), t.bootKey(), string(obj.GetUID())) {
+		return 0
+	}
+	return 1
+}
+
+// notStanding is 0 for the message whose text was pasted into the present harness: whatever
+// else would be typed waits for it, and it for nothing.
+func (t *turn) notStanding(m *api.SessionMessage) int {
+	a := t.mem.attempt
+	if a.Message == string(m.UID) && t.status.Launch != nil && a.Launch == t.status.Launch.ID && t.attempted(m) {
 		return 0
 	}
 	return 1

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	api "github.com/theloop-dev/the-loop/api/v1alpha1"
 	"github.com/theloop-dev/the-loop/internal/event"
+	"github.com/theloop-dev/the-loop/internal/tmux"
 )
 
 // ledger is a Store that keeps what was written of messages, in order.
@@ -114,6 +116,53 @@ var _ = Describe("the queue of a session", func() {
 		Expect(t.attempt(t.queue[0])).To(Succeed())
 		mem = &memory{}
 		Expect(order(look(messages...))).To(Equal([]string{"a 1", "c 2", "b 3"}))
+	})
+
+	Context("with the first message of a launch, which comes after another one", func() {
+		var boot, early *api.SessionMessage
+		BeforeEach(func() {
+			early = message("early", "10")
+			t := look()
+			t.status.Launch = &api.Launch{ID: "launch"}
+			boot = t.bootMessage("who you are")
+			boot.UID = "uid-boot"
+		})
+		// at is a look at messages by an agent whose harness is of that launch, and has the
+		// text of that message pasted.
+		at := func(pasted string, messages ...*api.SessionMessage) *turn {
+			t := look(messages...)
+			t.status.Launch = &api.Launch{ID: "launch"}
+			t.sight = Sighting{Holder: HolderLiveOurs, Session: tmux.Session{Generation: "launch", Pasted: pasted}}
+			slices.SortFunc(t.queue, t.byPlace)
+			return t
+		}
+		names := func(t *turn) (out []string) {
+			for _, m := range t.queue {
+				out = append(out, m.Name)
+			}
+			return out
+		}
+
+		It("has it before the others in the turn in which it was made, and in its place later", func() {
+			t := at("", early)
+			t.created(boot.DeepCopy())
+			Expect(order(t)).To(Equal([]string{boot.Name + " 2", "early 1"}))
+			Expect(t.status.LastSequence).To(BeEquivalentTo(2))
+			Expect(order(at("", early, boot))).To(Equal([]string{boot.Name + " 2", "early 1"}))
+		})
+
+		It("brings what stands in the input box to its end before it", func() {
+			t := at("", early)
+			Expect(t.attempt(t.head())).To(Succeed())
+			Expect(names(at("uid-early", early, boot))).To(Equal([]string{"early", boot.Name}))
+			Expect(names(at("", early, boot))).To(Equal([]string{boot.Name, "early"}), "nothing was typed")
+			mem = &memory{}
+			Expect(names(at("uid-early", early, boot))).To(Equal([]string{"early", boot.Name}), "by another agent")
+			t = at("", early, boot)
+			t.snapErr = errors.New("tmux does not answer")
+			Expect(t.look()).To(Succeed())
+			Expect(names(t)).To(Equal([]string{"early", boot.Name}), "it is not known that nothing was typed")
+		})
 	})
 
 	It("refuses what is more than may wait, but never what a session is told first", func() {
