@@ -497,3 +497,24 @@ var _ = Describe("a conversation that a person registers", func() {
 		Eventually(h.Reported).WithArguments(s, "SessionResumeFailed").Should(Equal(1))
 	})
 })
+
+var _ = Describe("a message that was said before its session was started", SpecPriority(1), func() {
+	It("comes after the first one, also where the harness is at its prompt before the start is over", func() {
+		h := env.NewDemoHost()
+		instead(h, " new-session -d -P ", `"${tmux[0]}" "$@"
+	code=$?
+	until grep -qs SessionStart "$dir"/agent/sessions/*/*.jsonl; do sleep 0.1; done
+	sleep 1 # it is believed to be at its prompt half a second later
+	exit $code`)
+		s := h.Standing("early", func(s *api.StandingSession) { s.Annotations = map[string]string{api.PausedAnnotation: "true"} })
+		m := h.Say(s, "said before")
+		h.Update(s, func() { delete(s.Annotations, api.PausedAnnotation) })
+		h.AwaitOutcome(h.AwaitBoot(s), testenv.Submitted)
+		h.AwaitOutcome(m, testenv.Submitted)
+		var said []string
+		for _, e := range h.Events("submit") {
+			said = append(said, e.Text)
+		}
+		Expect(said).To(HaveExactElements(ContainSubstring("You are the standing session"), ContainSubstring("said before")))
+	})
+})
