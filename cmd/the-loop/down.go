@@ -75,10 +75,9 @@ func down(ctx context.Context, dir string, grace time.Duration, out io.Writer) e
 // endUp stops the `up` that holds the state. The lock tells whether it runs, never the
 // recorded pid alone.
 func endUp(ctx context.Context, st state, record upRecord, out io.Writer, ended *int) error {
-	lock, err := filelock.Own(ctx, st.lock())
+	err := filelock.Free(ctx, st.lock())
 	switch held := (*filelock.HeldError)(nil); {
 	case err == nil:
-		lock.Release()
 		return nil
 	case !errors.As(err, &held):
 		return fmt.Errorf("whether a the-loop up runs on %s cannot be told, so nothing was ended: %w", st, err)

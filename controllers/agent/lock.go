@@ -13,7 +13,11 @@ import (
 func lockDir(ctx context.Context, dir string) (*filelock.Lock, error) {
 	lock, err := filelock.Own(ctx, filepath.Join(dir, "agent.lock"))
 	if held := (*filelock.HeldError)(nil); errors.As(err, &held) {
-		return nil, fmt.Errorf("the state directory %s is in use by the agent with pid %d: stop that one, or choose another with --state-dir", dir, held.PID)
+		who := "another agent"
+		if held.PID != 0 {
+			who = fmt.Sprintf("the agent with pid %d", held.PID)
+		}
+		return nil, fmt.Errorf("the state directory %s is in use by %s: stop that one, or choose another with --state-dir", dir, who)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the state directory cannot be locked: %w; choose another with --state-dir", err)

@@ -80,7 +80,8 @@ func (s *store) EnsureMessage(ctx context.Context, m *api.SessionMessage) error 
 	if err := s.client.Create(ctx, m, apply.Agent); !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	return nil
+	// The cache may not have it yet, where the answer to its creation was lost.
+	return s.reader.Get(ctx, client.ObjectKeyFromObject(m), m)
 }
 
 // ConversationHolder implements session.Store.

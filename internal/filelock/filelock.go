@@ -24,6 +24,9 @@ const (
 	// threads and files go one after the other, and a child that it was starting has the lock,
 	// too, until that is a program of its own.
 	endingWait = 2 * time.Second
+	// runningWait is the same for one that still seems to run: the signal may not have reached
+	// it, or it only looked whether the lock is free.
+	runningWait = 500 * time.Millisecond
 )
 
 // Lock is one that is held.
@@ -67,21 +70,41 @@ func Acquire(ctx context.Context, path string) (*Lock, error) {
 // file, for people and for others who want it. It fails with a *HeldError where another
 // process has it; one that is about to be gone is waited for, two seconds at most.
 func Own(ctx context.Context, path string) (*Lock, error) {
-	end := time.Now().Add(endingWait)
+	l, err := take(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	l.owned = true
+	if err := os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
+		l.Release()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Free looks whether Own would succeed now, and leaves all as it is. It fails as Own does, but
+// for what writing would fail for.
+func Free(ctx context.Context, path string) error {
+	l, err := take(ctx, path)
+	if err == nil {
+		l.Release()
+	}
+	return err
+}
+
+// take takes the lock, or says who has it.
+func take(ctx context.Context, path string) (*Lock, error) {
+	begin := time.Now()
 	for {
 		l, err := try(path)
-		if err != nil {
-			return nil, err
+		if l != nil || err != nil {
+			return l, err
 		}
-		if l != nil {
-			l.owned = true
-			if err := os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
-				l.Release()
-				return nil, err
-			}
-			return l, nil
+		patience, pid := endingWait, holder(path)
+		if running(pid) {
+			patience = runningWait
 		}
-		if pid := holder(path); running(pid) || time.Now().After(end) {
+		if time.Since(begin) > patience {
 			return nil, &HeldError{Path: path, PID: pid}
 		}
 		if err := sleep(ctx); err != nil {
@@ -90,18 +113,33 @@ func Own(ctx context.Context, path string) (*Lock, error) {
 	}
 }
 
-// Release gives the lock up, once. Its file stays, so that nobody waits for another one.
+// Release gives the lock up. Its file stays, so that nobody waits for another one.
 func (l *Lock) Release() {
-	if l.owned {
+	if there, err := l.there(); l.owned && there && err == nil {
 		_ = os.Truncate(l.path, 0) // before it is free: nobody is to read a stale pid
 	}
-	_ = l.file.Close()
+	l.owned = false
+	for errors.Is(l.file.Close(), unix.EINTR) {
+	}
 }
 
 // Remove gives the lock up and leaves no file behind.
 func (l *Lock) Remove() {
 	_ = os.Remove(l.path) // before it is free: another's is not to be removed
 	l.Release()
+}
+
+// there reports that the lock is that of the file of its name.
+func (l *Lock) there() (bool, error) {
+	mine, err := l.file.Stat()
+	if err != nil {
+		return false, err
+	}
+	named, err := os.Lstat(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(mine, named), err
 }
 
 // try gives nil where the lock is held, or its file was just removed by who held it.
@@ -115,18 +153,12 @@ func try(path string) (*Lock, error) {
 	case !ok:
 		return nil, nil
 	}
-	mine, err := f.Stat()
-	if err == nil {
-		var there fs.FileInfo
-		if there, err = os.Lstat(path); err == nil && os.SameFile(mine, there) {
-			return &Lock{path: path, file: f}, nil
-		}
-	}
-	_ = f.Close()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	l := &Lock{path: path, file: f}
+	if there, err := l.there(); err != nil || !there {
+		l.Release()
 		return nil, err
 	}
-	return nil, nil
+	return l, nil
 }
 
 // sleep waits for the next try.
@@ -157,12 +189,12 @@ func holder(path string) int {
 // running reports that a process is there and not about to be gone. What the system does not
 // tell more of is.
 func running(pid int) bool {
-	if pid == 0 || errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+	if pid == 0 {
 		return false
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return true
+	if err != nil { // not to be read, or gone
+		return !errors.Is(unix.Kill(pid, 0), unix.ESRCH)
 	}
 	// The second field is the command in parentheses and may contain anything.
 	state := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))

@@ -19,6 +19,7 @@ import (
 
 func TestFilelock(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
 	RunSpecs(t, "filelock")
 }
 
@@ -47,12 +48,17 @@ var _ = Describe("a lock", func() {
 
 	It("is held by one at a time, though each removes its file", func() {
 		var inside, most, rounds atomic.Int32
+		var failed atomic.Pointer[error]
 		var group sync.WaitGroup
 		for range 4 {
 			group.Go(func() {
 				for rounds.Load() < 3000 {
 					l, err := try(path)
-					if err != nil || l == nil {
+					if err != nil {
+						failed.Store(&err)
+						return
+					}
+					if l == nil {
 						continue
 					}
 					if n := inside.Add(1); n > 1 {
@@ -68,6 +74,7 @@ var _ = Describe("a lock", func() {
 			})
 		}
 		group.Wait()
+		Expect(failed.Load()).To(BeNil())
 		Expect(most.Load()).To(BeZero())
 		Expect(path).NotTo(BeAnExistingFile())
 	})
@@ -135,6 +142,36 @@ var _ = Describe("a lock", func() {
 		Entry("when its process has not said who it is", func() string { return "" }, func(string) string { return "another process" }, SpecTimeout(time.Minute)),
 		Entry("when its file says something else", func() string { return "-5" }, func(string) string { return "another process" }, SpecTimeout(time.Minute)),
 	)
+
+	It("is looked at without a trace", func(ctx SpecContext) {
+		Expect(os.WriteFile(path, []byte("4711\n"), 0o600)).To(Succeed())
+		Expect(Free(ctx, path)).To(Succeed())
+		Expect(os.ReadFile(path)).To(BeEquivalentTo("4711\n"))
+		l, err := Own(ctx, path)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(Free(ctx, path)).To(MatchError(&HeldError{Path: path, PID: os.Getpid()}))
+		l.Release()
+		Expect(Free(ctx, path)).To(Succeed())
+	}, SpecTimeout(time.Minute))
+
+	It("of a process that only looked, or is just being killed, is waited for", func(ctx SpecContext) {
+		child := lingers(fmt.Sprintln(os.Getpid()))
+		time.AfterFunc(50*time.Millisecond, func() { _ = child.Close() })
+		l, err := Own(ctx, path)
+		Expect(err).NotTo(HaveOccurred())
+		l.Release()
+	}, SpecTimeout(time.Minute))
+
+	It("leaves the pid of another's file of that name alone", func(ctx SpecContext) {
+		l, err := Own(ctx, path)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(os.Remove(path)).To(Succeed())
+		Expect(os.WriteFile(path, []byte("4711\n"), 0o600)).To(Succeed())
+		l.Release()
+		Expect(os.ReadFile(path)).To(BeEquivalentTo("4711\n"))
+		l.Release()
+		Expect(os.ReadFile(path)).To(BeEquivalentTo("4711\n"))
+	}, SpecTimeout(time.Minute))
 
 	It("ends the wait for a process that is gone with the context", func(ctx SpecContext) {
 		lingers(fmt.Sprintln(gone()))

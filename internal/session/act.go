@@ -150,9 +150,7 @@ func (t *turn) spawn(ctx context.Context, plan Plan) (bool, time.Duration, error
 		if err := t.Store.EnsureMessage(ctx, m); err != nil {
 			return false, 0, t.fail("creating the first message", err)
 		}
-		if m.UID != "" { // else it was there, and is in the queue
-			t.created(m)
-		}
+		t.created(m)
 	}
 	t.prepare(ctx)
 	t.mem.prepared = t.status.Launch.ID

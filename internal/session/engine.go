@@ -53,7 +53,7 @@ type Store interface {
 	SaveMessage(ctx context.Context, m *api.SessionMessage) error
 	// LiveMessage reads one message past every cache; nil when it is gone.
 	LiveMessage(ctx context.Context, m *api.SessionMessage) (*api.SessionMessage, error)
-	// EnsureMessage creates a message unless it exists; its UID tells.
+	// EnsureMessage creates a message, or reads the one that is there.
 	EnsureMessage(ctx context.Context, m *api.SessionMessage) error
 	// ConversationHolder names the session of this host that goes on with a conversation
 	// and is not this one, "" for none. It sees what was saved before.
@@ -317,7 +317,7 @@ func (t *turn) look() error {
 	} else if t.mem.unknownSince.IsZero() {
 		t.mem.unknownSince = t.now()
 	}
-	// What stands in the input box is known now.
+	// What stands in the input box is known now, as far as tmux answered.
 	slices.SortFunc(t.queue, t.byPlace)
 	return t.readJournal()
 }

@@ -66,8 +66,13 @@ func (t *turn) enqueue(ctx context.Context) error {
 // created puts the first message of a launch, which was just made, into the queue: the harness
 // may come to its prompt while this turn still goes on.
 func (t *turn) created(boot *api.SessionMessage) {
-	t.place(boot)
-	t.status.LastSequence = t.mem.sequence
+	if boot.Status.Outcome.Final() || slices.ContainsFunc(t.queue, func(m *api.SessionMessage) bool { return m.UID == boot.UID }) {
+		return
+	}
+	if boot.Status.Sequence == 0 {
+		t.place(boot)
+		t.status.LastSequence = t.mem.sequence
+	}
 	t.queue = append(t.queue, boot)
 	slices.SortFunc(t.queue, t.byPlace)
 }

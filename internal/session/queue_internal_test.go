@@ -148,7 +148,20 @@ var _ = Describe("the queue of a session", func() {
 			t.created(boot.DeepCopy())
 			Expect(order(t)).To(Equal([]string{boot.Name + " 2", "early 1"}))
 			Expect(t.status.LastSequence).To(BeEquivalentTo(2))
+			t.created(boot.DeepCopy())
+			Expect(order(t)).To(HaveLen(2), "it is there once")
 			Expect(order(at("", early, boot))).To(Equal([]string{boot.Name + " 2", "early 1"}))
+
+			By("made in an earlier life of the agent")
+			mem = &memory{}
+			t = at("", early)
+			boot.Status.Sequence = 7
+			t.created(boot.DeepCopy())
+			Expect(order(t)).To(Equal([]string{boot.Name + " 7", "early 1"}))
+			t = at("", early)
+			boot.Status.Outcome = api.OutcomeSubmitted
+			t.created(boot.DeepCopy())
+			Expect(order(t)).To(Equal([]string{"early 1"}))
 		})
 
 		It("brings what stands in the input box to its end before it", func() {
