@@ -89,13 +89,13 @@ lint: ## Run golangci-lint and the floors of the house (.golangci.yml).
 
 # Tests find the control plane in $KUBEBUILDER_ASSETS, our programs in $THE_LOOP_BIN, and
 # ttyd, where it can be had, in $THE_LOOP_TTYD.
-# The three suites that take longest begin first, beside the others.
+# The two suites that take longest begin first, beside the others: most of them wait.
 test: tmux chromium build ## Run all tests with the race detector against a real control plane.
 	@assets=$$($(CONTROL_PLANE)) && ttyd=$$(hack/build-ttyd.sh) && \
 	export KUBEBUILDER_ASSETS="$$assets" THE_LOOP_BIN="$(CURDIR)/bin" THE_LOOP_TTYD="$$ttyd" && \
 	go test -C hack/controlplane -count=1 -timeout 30m ./... && \
 	{ $(call packages,Test); } && \
-	pkgs=$$(echo "$$pkgs" | awk '/\/test\/(chaos|e2e|realharness)$$/ { print; next } { rest = rest $$0 "\n" } END { printf "%s", rest }') && \
+	pkgs=$$(echo "$$pkgs" | awk '/\/test\/(e2e|realharness)$$/ { print; next } { rest = rest $$0 "\n" } END { printf "%s", rest }') && \
 	go test -race -count=1 -timeout 30m -p 3 $(TEST_FLAGS) $$pkgs
 
 # Every package that runs tmux, with the system's and with newer ones of its own.
