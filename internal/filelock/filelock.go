@@ -55,15 +55,7 @@ func (e *HeldError) Error() string {
 // Acquire waits for the lock until the context ends, whose error it gives then. The file is
 // made where there is none, its directory is not.
 func Acquire(ctx context.Context, path string) (*Lock, error) {
-	for {
-		l, err := try(path)
-		if l != nil || err != nil {
-			return l, err
-		}
-		if err := sleep(ctx); err != nil {
-			return nil, err
-		}
-	}
+	return wait(ctx, path, func() error { return nil })
 }
 
 // Own takes the lock for as long as this process does something, and writes its pid into the
@@ -95,17 +87,28 @@ func Free(ctx context.Context, path string) error {
 // take takes the lock, or says who has it.
 func take(ctx context.Context, path string) (*Lock, error) {
 	begin := time.Now()
-	for {
-		l, err := try(path)
-		if l != nil || err != nil {
-			return l, err
-		}
+	return wait(ctx, path, func() error {
 		patience, pid := endingWait, holder(path)
 		if running(pid) {
 			patience = runningWait
 		}
 		if time.Since(begin) > patience {
-			return nil, &HeldError{Path: path, PID: pid}
+			return &HeldError{Path: path, PID: pid}
+		}
+		return nil
+	})
+}
+
+// wait tries until it has the lock, the context ends, or held, which is asked while another
+// has it, gives an error.
+func wait(ctx context.Context, path string, held func() error) (*Lock, error) {
+	for {
+		l, err := try(path)
+		if l != nil || err != nil {
+			return l, err
+		}
+		if err := held(); err != nil {
+			return nil, err
 		}
 		if err := sleep(ctx); err != nil {
 			return nil, err
@@ -115,8 +118,10 @@ func take(ctx context.Context, path string) (*Lock, error) {
 
 // Release gives the lock up. Its file stays, so that nobody waits for another one.
 func (l *Lock) Release() {
-	if there, err := l.there(); l.owned && there && err == nil {
-		_ = os.Truncate(l.path, 0) // before it is free: nobody is to read a stale pid
+	if l.owned {
+		if there, err := l.there(); there && err == nil {
+			_ = os.Truncate(l.path, 0) // before it is free: nobody is to read a stale pid
+		}
 	}
 	l.owned = false
 	for errors.Is(l.file.Close(), unix.EINTR) {
