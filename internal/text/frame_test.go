@@ -127,19 +127,24 @@ func hazard(typed string) string {
 	return ""
 }
 
+var (
+	marked = regexp.MustCompile(`^What stands between the two lines marked ([0-9a-f]{8,32}) was written by `)
+	kept   = regexp.MustCompile(`(?i)(ultra)\\(\\*(?:think|code|plan|review))`)
+)
+
 // opened is an envelope as a reader understands it: from above, with the nonce that the
 // second line tells.
 func opened(envelope string) (head, body string, ok bool) {
 	first, rest, _ := strings.Cut(envelope, "\n")
 	second, rest, _ := strings.Cut(rest, "\n")
-	m := regexp.MustCompile(`^What stands between the two lines marked ([0-9a-f]{8,32}) was written by `).FindStringSubmatch(second)
+	m := marked.FindStringSubmatch(second)
 	if m == nil {
 		return "", "", false
 	}
 	rest, ok = strings.CutPrefix(rest, "\n--- begin "+m[1]+" ---\n")
 	body, after, closed := strings.Cut("\n"+rest, "\n--- end "+m[1]+" ---")
 	body = strings.ReplaceAll(withPictures(strings.TrimPrefix(body, "\n")), `\@`, "@")
-	return first, regexp.MustCompile(`(?i)(ultra)\\(\\*(?:think|code|plan|review))`).ReplaceAllString(body, "$1$2"), ok && closed && after == ""
+	return first, kept.ReplaceAllString(body, "$1$2"), ok && closed && after == ""
 }
 
 var (
