@@ -23,24 +23,59 @@ const (
 	// takenFor is how long a text may still be drawn in the input box after the harness said
 	// that it took it.
 	takenFor = 2 * time.Second
-	// takenAgain is how soon it is looked whether it is gone.
-	takenAgain = 50 * time.Millisecond
+	// unclearFor bounds the wait for an input box to be seen: a harness on a busy machine may
+	// just be drawing it. What cannot be seen for longer is a box of another version, which
+	// keeps nothing from going on, or has something over it.
+	unclearFor = 2 * time.Second
+	// soonAgain is how soon it is looked whether what goes by itself is gone.
+	soonAgain = 50 * time.Millisecond
 )
 
 // plan decides. Whether there is a draft costs a look at the terminal, so it is asked only
 // where the answer matters.
 func (t *turn) plan(ctx context.Context) (Input, Plan) {
 	t.hear(ctx)
-	in := t.input()
+	return t.spareDraft(ctx, t.input())
+}
+
+// spareDraft decides so that a re-launch for a message waits for what a person has typed.
+func (t *turn) spareDraft(ctx context.Context, in Input) (Input, Plan) {
 	p := Decide(in)
 	if p.Action != ActionTerminate || in.Desired != DesiredRunning || !in.ArgsDiffer || in.RestartRequested || t.pastedStands() {
 		return in, p
 	}
-	if in.Draft = t.draft(ctx) == harness.DraftTyped; !in.Draft {
+	draft, open := t.inputBox(ctx)
+	unclear := t.unclear(draft, open)
+	if in.Draft = draft == harness.DraftTyped || unclear; !in.Draft {
+		return in, p
+	}
+	p = Decide(in)
+	if unclear {
+		p.Message, p.Requeue = "a message waits for a re-launch with changed arguments, which waits until the input box is seen", soonAgain
 		return in, p
 	}
 	t.kept = len(t.queue)
-	return in, Decide(in)
+	return in, p
+}
+
+// unclear reports that it is not known yet whether something stands in the input box, and
+// will be soon.
+func (t *turn) unclear(draft harness.Draft, open string) bool {
+	a, err := harness.Get(t.status.Harness)
+	if err != nil {
+		return false
+	}
+	if _, drafter := a.(harness.Drafter); !drafter {
+		return false
+	}
+	if draft != harness.DraftUnknown || open != "" {
+		t.mem.unclearSince = time.Time{}
+		return false
+	}
+	if t.mem.unclearSince.IsZero() {
+		t.mem.unclearSince = t.now()
+	}
+	return t.now().Sub(t.mem.unclearSince) < unclearFor
 }
 
 // notify tells who is attached that messages wait for what stands in the input box, in the
@@ -146,10 +181,12 @@ func (t *turn) keptOut(ctx context.Context, r delivery.Request) (why string, aga
 		return untaken, draftAgain
 	case open != "":
 		return open, dialogAgain
+	case t.unclear(draft, open):
+		return "the input box is not seen", soonAgain
 	case draft != harness.DraftTyped:
 		return "", 0
 	case t.justTook():
-		return drafted, takenAgain
+		return drafted, soonAgain
 	}
 	return drafted, draftAgain
 }

@@ -61,6 +61,8 @@ type memory struct {
 	delayed types.UID
 	// cutOff counts the resumes in a row that ended before they were proved.
 	cutOff int
+	// unclearSince is when the input box was first not seen.
+	unclearSince time.Time
 	// unknownSince is when tmux first did not answer.
 	unknownSince time.Time
 	// endedSince is when the harness was first seen to have ended.

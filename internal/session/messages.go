@@ -192,8 +192,8 @@ func (t *turn) deliverOne(ctx context.Context, m *api.SessionMessage) (done bool
 	request := t.request(ctx, m, body, digest)
 	if t.mem.progress.Pasted.IsZero() && t.sight.Session.Pasted != string(m.UID) {
 		if why, again := t.keptOut(ctx, request); why != "" {
-			if again == takenAgain {
-				return false, again, nil // what stands there goes by itself
+			if again == soonAgain {
+				return false, again, nil // what is in the way goes by itself
 			}
 			if again == draftAgain {
 				t.kept = len(t.queue)

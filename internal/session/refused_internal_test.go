@@ -98,6 +98,10 @@ var _ = Describe("a session whose harness is at its prompt", func() {
 			term.screen = tmux.Screen{Text: text, CursorX: 2, CursorY: 1}
 			r := delivery.Request{ID: "m", Target: t.target(), Session: t.sight.Session, State: t.state, Traits: t.traits(), WhileBusy: true}
 			why, again := t.keptOut(context.Background(), r)
+			if again == soonAgain {
+				clk.Step(unclearFor)
+				why, again = t.keptOut(context.Background(), r)
+			}
 			if why != "" {
 				Expect(again).To(Equal(dialogAgain))
 			}
@@ -124,6 +128,62 @@ var _ = Describe("a session whose harness is at its prompt", func() {
 			Expect(kept(news)).To(HavePrefix("the news is open at the terminal"))
 			Expect(os.WriteFile(list, []byte(`{`), 0o600)).To(Succeed())
 			Expect(kept(news)).To(BeEmpty())
+		})
+
+		Describe("and its input box is not seen", func() {
+			const box, typed, torn = "───\n❯ \n───\n  auto mode on", "───\n❯ a draft\n───\n  auto mode on", "───\n"
+			shows := func(text string, x int) { term.screen = tmux.Screen{Text: text, CursorX: x, CursorY: 1} }
+			keptOut := func() (string, time.Duration) {
+				r := delivery.Request{ID: "m", Target: t.target(), Session: t.sight.Session, State: t.state, Traits: t.traits(), WhileBusy: true}
+				return t.keptOut(context.Background(), r)
+			}
+			relaunch := func() Plan {
+				GinkgoHelper()
+				in := Input{Desired: DesiredRunning, Holder: HolderLiveOurs, Started: true, Delivery: api.DeliveryPolicyDeliver, KillHarness: true, MessageDue: true, ArgsDiffer: true}
+				Expect(Decide(in).Action).To(Equal(ActionTerminate))
+				_, p := t.spareDraft(context.Background(), in)
+				return p
+			}
+
+			It("P40: types nothing before it is drawn, and goes on where it is one that is not known", func() {
+				shows(torn, 0)
+				why, again := keptOut()
+				Expect(why).NotTo(BeEmpty())
+				Expect(again).To(Equal(soonAgain))
+				shows(typed, 9)
+				why, _ = keptOut()
+				Expect(why).To(Equal(drafted))
+				shows(torn, 0)
+				_, again = keptOut()
+				Expect(again).To(Equal(soonAgain), "counted anew")
+				clk.Step(unclearFor)
+				why, _ = keptOut()
+				Expect(why).To(BeEmpty())
+			})
+
+			It("P40: is not launched anew over a draft that is just being drawn", func() {
+				shows(torn, 0)
+				p := relaunch()
+				Expect(p.Action).To(Equal(ActionNone))
+				Expect(p.Requeue).To(Equal(soonAgain))
+				Expect(t.kept).To(BeZero(), "nobody is told of a draft that is not seen")
+				shows(typed, 9)
+				Expect(relaunch()).To(And(HaveField("Action", ActionNone), HaveField("Requeue", draftAgain)))
+				shows(box, 2)
+				Expect(relaunch().Action).To(Equal(ActionTerminate))
+				shows(torn, 0)
+				Expect(relaunch().Action).To(Equal(ActionNone))
+				clk.Step(unclearFor)
+				Expect(relaunch().Action).To(Equal(ActionTerminate))
+			})
+
+			It("waits for no box of a harness that is not known to have one", func() {
+				t.status.Harness = "custom"
+				shows(torn, 0)
+				why, _ := keptOut()
+				Expect(why).To(BeEmpty())
+				Expect(relaunch().Action).To(Equal(ActionTerminate))
+			})
 		})
 
 		It("P14, P40: does not submit what a person had begun when the text came, says so, and no longer when it is submitted", func() {

@@ -60,7 +60,7 @@ var _ = with("The client of a paste", func(bin string) {
 		Expect(y.in.Close()).To(Succeed()) // what the kernel does to a killed agent's files
 		Eventually(y.done).Should(BeClosed())
 		Expect(f.session("a")).To(And(HaveField("Pasted", "d"), HaveField("Submitted", "")))
-		Expect(got()).To(Equal(bracketed("x")))
+		Eventually(got).Should(Equal(bracketed("x")), "without the return")
 		Expect(outcome(f.Submit(ctx, t, "d"))).To(Equal(Done))
 		Eventually(got).Should(Equal(bracketed("x") + "\r"))
 		Expect(f.person("list-buffers")).To(BeEmpty())

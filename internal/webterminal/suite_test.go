@@ -128,6 +128,12 @@ var serial atomic.Int64
 // newStage serves the web terminal on a free port. change adapts the options.
 func newStage(change ...func(*webterminal.Options)) *stage {
 	GinkgoHelper()
+	return newStageBy("", change...)
+}
+
+// newStageBy does so with another program as tmux.
+func newStageBy(tmuxBinary string, change ...func(*webterminal.Options)) *stage {
+	GinkgoHelper()
 	s := &stage{sessions: &sessions{all: map[webterminal.Ref]webterminal.Session{}}, log: &logged{}}
 	var err error
 	s.dir, err = os.MkdirTemp("/tmp", "lw")
@@ -135,7 +141,7 @@ func newStage(change ...func(*webterminal.Options)) *stage {
 	DeferCleanup(os.RemoveAll, s.dir)
 	Expect(os.Mkdir(filepath.Join(s.dir, "t"), 0o700)).To(Succeed())
 	s.socket = filepath.Join(s.dir, "t", "s")
-	s.tmux, err = tmux.New(tmux.Config{Socket: s.socket, Timeout: 20 * time.Second})
+	s.tmux, err = tmux.New(tmux.Config{Socket: s.socket, Binary: tmuxBinary, Timeout: 20 * time.Second})
 	Expect(err).NotTo(HaveOccurred())
 	s.epoch, err = s.tmux.Ensure(context.Background())
 	Expect(err).NotTo(HaveOccurred())

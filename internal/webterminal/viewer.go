@@ -61,6 +61,7 @@ type viewer struct {
 	view    *tmux.View
 	look    tmux.Look
 	person  atomic.Int64 // when the person was last noticed, in nanoseconds
+	drawn   atomic.Bool  // the terminal has shown something: the client of view is attached
 
 	telling sync.Mutex // one state at a time
 	mu      sync.Mutex // what was last told
@@ -182,6 +183,7 @@ func (v *viewer) draw(ctx context.Context) error {
 	for {
 		n, err := v.view.Read(buf)
 		if n > 0 {
+			v.drawn.Store(true)
 			if err := v.send(ctx, websocket.MessageBinary, buf[:n]); err != nil {
 				return err
 			}
@@ -258,6 +260,7 @@ func (v *viewer) lookAgain(ctx context.Context) error {
 	if found.UID != v.session.UID || found.Target != v.session.Target {
 		return &ending{closeAnew, "the session was started anew"}
 	}
+	attached := v.drawn.Load()
 	look, err := s.Terminal.Look(ctx, found.Target)
 	switch {
 	case errors.Is(err, tmux.ErrAbsent), errors.Is(err, tmux.ErrRefused):
@@ -265,7 +268,7 @@ func (v *viewer) lookAgain(ctx context.Context) error {
 	case err != nil:
 		s.Log.V(1).Info("web terminal: the terminal is not known", "session", v.session.Ref.String(), "error", err.Error())
 		return nil
-	case !slices.Contains(look.Clients, v.view.PID()):
+	case attached && !slices.Contains(look.Clients, v.view.PID()):
 		// Somebody at the terminal server led our client elsewhere.
 		return &ending{closeAnew, "the view left the session"}
 	}

@@ -160,6 +160,19 @@ var _ = Describe("a viewer", func() {
 		Expect(s.clients(a)).To(BeEmpty())
 	})
 
+	It("is not taken to have left a session that its client has not come to yet", func() {
+		dir := GinkgoT().TempDir()
+		gate, slow := filepath.Join(dir, "gate"), filepath.Join(dir, "tmux")
+		program := "#!/bin/sh\ncase \"$*\" in *attach-session*) until [ -e " + gate + " ]; do sleep 0.05; done;; esac\nexec tmux \"$@\"\n"
+		Expect(os.WriteFile(slow, []byte(program), 0o700)).To(Succeed())
+		s := newStageBy(slow)
+		a, _ := s.reader("a")
+		g := s.person().open(a)
+		Consistently(g.ended, 10*s.web.LookEvery).Should(BeEmpty())
+		Expect(os.WriteFile(gate, nil, 0o600)).To(Succeed())
+		Eventually(g.shown).Should(ContainSubstring("READY-a."))
+	})
+
 	It("U12: is dropped when somebody leads its client to another session", func() {
 		s := newStage()
 		a, _ := s.reader("a")

@@ -13,9 +13,9 @@ type turns struct {
 	// has let it pass.
 	busy, running bool
 	begun         time.Time
-	// asking are the prompts whose hooks have not answered, in order; the hook of the
-	// first one runs.
-	asking []string
+	// asking are the prompts whose hooks have not answered, in order, with the commands
+	// between them; the hook of the first one runs.
+	asking []queued
 	// seq counts turns and interruptions: what a timer of an earlier one brings is
 	// dropped.
 	seq   int
@@ -40,11 +40,14 @@ func (a *app) submit(raw string) {
 	case a.modes.has("memory") && strings.HasPrefix(raw, "#"):
 		a.log.event("memory", fields{"text": text})
 	case isCommand(raw, text):
-		if a.turns.busy {
-			a.turns.queue = append(a.turns.queue, queued{text, true})
-			return
+		switch c := (queued{text, true}); {
+		case len(a.turns.asking) > 0:
+			a.turns.asking = append(a.turns.asking, c) // it does not overtake them
+		case a.turns.busy:
+			a.turns.queue = append(a.turns.queue, c)
+		default:
+			a.command(text)
 		}
-		a.command(text)
 	case a.modes.has("discard"):
 		a.log.event("discarded", nil)
 		a.scr.add(entry{marker: "⚠ ", style: styleWarn, text: "You've hit your usage limit · the message was not sent"})
@@ -132,19 +135,26 @@ func (a *app) prompt(text string) {
 	} else {
 		a.beBusy()
 	}
-	a.turns.asking = append(a.turns.asking, text)
+	a.turns.asking = append(a.turns.asking, queued{text, false})
 	if len(a.turns.asking) == 1 {
 		a.askHooks()
 	}
 }
 
 // askHooks runs the hook of the first prompt that waits for it, and then of the
-// next, so that prompts keep their order.
+// next, so that prompts and commands keep their order.
 func (a *app) askHooks() {
+	for len(a.turns.asking) > 0 && a.turns.asking[0].command {
+		a.turns.queue = append(a.turns.queue, a.turns.asking[0])
+		a.turns.asking = a.turns.asking[1:]
+		if !a.turns.running && len(a.turns.asking) == 0 {
+			a.nextOrIdle()
+		}
+	}
 	if len(a.turns.asking) == 0 {
 		return
 	}
-	text := a.turns.asking[0]
+	text := a.turns.asking[0].text
 	a.runHooks("UserPromptSubmit", hookInput{"prompt": text}, func(r hookResult) {
 		a.turns.asking = a.turns.asking[1:]
 		switch {
