@@ -24,7 +24,8 @@ type Draft string
 
 const (
 	// DraftUnknown: no input box was recognised, as when a dialog or a menu is open or the
-	// harness is of a version that draws another box. It is no reason to wait.
+	// harness is of a version that draws another box. It is no reason to wait, but for the
+	// moment in which a box may just be drawn.
 	DraftUnknown Draft = "Unknown"
 	// DraftEmpty: the input box is there, with nothing in it but the harness's own hint.
 	DraftEmpty Draft = "Empty"

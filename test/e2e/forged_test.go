@@ -86,7 +86,7 @@ var _ = Describe("R14: a conversation on disk", func() {
 		m := h.Say(victim, "go on")
 		h.Await(victim, api.ConditionReady, held)
 		Expect(h.Message(victim, api.ConditionReady)).To(And(ContainSubstring(path), ContainSubstring("bytes are others"), ContainSubstring("move it away")))
-		Expect(h.Reported(victim, "SessionSpawnFailed")).To(Equal(1))
+		Eventually(h.Reported).WithArguments(victim, "SessionSpawnFailed").Should(Equal(1))
 		Expect(h.Pane(victim).Dead).To(BeTrue(), "its last screen can be read")
 
 		By("holding it over the end of the agent, and touching nothing")
