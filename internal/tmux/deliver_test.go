@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	. "github.com/onsi/gomega"
 )
@@ -318,14 +317,14 @@ var _ = with("Paste and Submit", func(bin string) {
 	})
 
 	It("T06, C057: says unknown while the server hangs, and trying again afterwards types it once", func() {
-		f := started(bin, func(c *Config) { c.Timeout = 300 * time.Millisecond })
+		f := started(bin)
 		t, got := f.reader("a")
-		freeze(f.epoch.PID)
+		goOn := f.hang()
 		_, err := f.Paste(ctx, t, "d", []byte("x"))
 		Expect(err).To(MatchError(ErrUnknown))
 		_, err = f.Submit(ctx, t, "d")
 		Expect(err).To(MatchError(ErrUnknown))
-		thaw(f.epoch.PID)
+		goOn()
 		Eventually(func() (Outcome, error) { r, err := f.Paste(ctx, t, "d", []byte("x")); return r.Outcome, err }).Should(BeElementOf(Done, Already))
 		Eventually(func() (Outcome, error) { r, err := f.Submit(ctx, t, "d"); return r.Outcome, err }).Should(BeElementOf(Done, Already))
 		Eventually(got).Should(Equal(bracketed("x") + "\r"))

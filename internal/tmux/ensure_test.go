@@ -214,11 +214,11 @@ var _ = with("Ensure", func(bin string) {
 	})
 
 	It("does not start a second server while the first one hangs", func() {
-		f := started(bin, func(c *Config) { c.Timeout = 300 * time.Millisecond })
-		freeze(f.epoch.PID)
+		f := started(bin)
+		goOn := f.hang()
 		_, err := f.Ensure(ctx)
 		Expect(err).To(MatchError(ErrUnknown))
-		thaw(f.epoch.PID)
+		goOn()
 		Eventually(func() (Epoch, error) { return f.Ensure(ctx) }).Should(Equal(f.epoch))
 	})
 

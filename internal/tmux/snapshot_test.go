@@ -125,9 +125,9 @@ var _ = with("Snapshot", func(bin string) {
 	})
 
 	It("says unknown within the timeout while the server hangs, and knows again when it goes on", func() {
-		f := started(bin, func(c *Config) { c.Timeout = 300 * time.Millisecond })
+		f := started(bin)
 		f.spawn("one")
-		freeze(f.epoch.PID)
+		goOn := f.hang()
 		began := time.Now()
 		_, err := f.Snapshot(ctx)
 		Expect(time.Since(began)).To(BeNumerically("<", 300*time.Millisecond+drainDelay+2*time.Second))
@@ -138,7 +138,7 @@ var _ = with("Snapshot", func(bin string) {
 		cancel()
 		_, err = f.Snapshot(canceled)
 		Expect(err.(*UnknownError).Reason).To(Equal(ReasonCanceled))
-		thaw(f.epoch.PID)
+		goOn()
 		Eventually(func() ([]Session, error) { snap, err := f.Snapshot(ctx); return snap.Sessions, err }).Should(HaveLen(1))
 	})
 

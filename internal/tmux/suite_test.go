@@ -158,6 +158,18 @@ func started(bin string, change ...func(*Config)) *fixture {
 	return f
 }
 
+// hang freezes the server, and has its clients wait 300 ms for it and no longer. What it
+// returns lets both go on as before: 300 ms can be too short for a server that starts.
+func (f *fixture) hang() (goOn func()) {
+	patience := f.timeout
+	freeze(f.epoch.PID)
+	f.timeout = 300 * time.Millisecond
+	return func() {
+		f.timeout = patience
+		thaw(f.epoch.PID)
+	}
+}
+
 // end ends the servers of the fixture's socket and what its sessions left behind.
 func (f *fixture) end() {
 	for {

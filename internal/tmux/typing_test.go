@@ -100,13 +100,13 @@ var _ = with("The client of a paste", func(bin string) {
 	})
 
 	It("T06: says unknown when the server hangs in between; the return is typed once", func() {
-		f := started(bin, func(c *Config) { c.Timeout = 300 * time.Millisecond })
+		f := started(bin)
 		t, got := f.reader("a")
 		pasted(f, t, "x")
-		freeze(f.epoch.PID)
+		goOn := f.hang()
 		_, err := f.Submit(ctx, t, "d")
 		Expect(err).To(MatchError(ErrUnknown))
-		thaw(f.epoch.PID)
+		goOn()
 		Eventually(func() (Outcome, error) { r, err := f.Submit(ctx, t, "d"); return r.Outcome, err }).Should(BeElementOf(Done, Already))
 		Eventually(got).Should(Equal(bracketed("x") + "\r"))
 		Consistently(got).WithTimeout(200 * time.Millisecond).Should(Equal(bracketed("x") + "\r"))

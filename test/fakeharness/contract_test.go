@@ -360,6 +360,19 @@ var _ = Describe("a busy agent", func() {
 		Expect(w.log.Events("turn")[2].Text).To(Equal("three"))
 	})
 
+	It("lets no command overtake a prompt whose hook has not answered", func() {
+		a := w.ready("think=3000", "--settings", settings(`[ "$E" != UserPromptSubmit ] || sleep 0.5`))
+		a.types("one\r")
+		a.logs("turn", 1)
+		for _, s := range []string{"two", "!date", "three"} {
+			a.types(s + "\r")
+			a.logs("submit", map[string]int{"two": 2, "!date": 3, "three": 4}[s])
+		}
+		a.logs("reply", 3)
+		Expect(w.log.Count("shell")).To(Equal(1))
+		Expect(w.log.Events("turn")[1].Text).To(Equal("two"))
+	})
+
 	DescribeTable("is interrupted without a Stop hook",
 		func(interrupt func(a *agent)) {
 			a := w.ready("think=60000", "--settings", settings(""))
