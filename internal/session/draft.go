@@ -61,11 +61,7 @@ func (t *turn) spareDraft(ctx context.Context, in Input) (Input, Plan) {
 // unclear reports that it is not known yet whether something stands in the input box, and
 // will be soon.
 func (t *turn) unclear(draft harness.Draft, open string) bool {
-	a, err := harness.Get(t.status.Harness)
-	if err != nil {
-		return false
-	}
-	if _, drafter := a.(harness.Drafter); !drafter {
+	if _, drafter := t.drafter(); drafter == nil {
 		return false
 	}
 	if draft != harness.DraftUnknown || open != "" {
@@ -129,15 +125,22 @@ func (t *turn) inputBox(ctx context.Context) (draft harness.Draft, open string) 
 	return drafter.Draft(screen), open
 }
 
+// drafter is the adapter of the harness, and the same where it knows the harness's input
+// box, else nil.
+func (t *turn) drafter() (harness.Adapter, harness.Drafter) {
+	a, err := harness.Get(t.status.Harness)
+	if err != nil {
+		return nil, nil
+	}
+	drafter, _ := a.(harness.Drafter)
+	return a, drafter
+}
+
 // screen is what the terminal shows, with whom to ask about it; without a Drafter it could
 // not be seen.
 func (t *turn) screen(ctx context.Context) (harness.Adapter, harness.Drafter, harness.Screen) {
-	a, err := harness.Get(t.status.Harness)
-	if err != nil {
-		return nil, nil, harness.Screen{}
-	}
-	drafter, ok := a.(harness.Drafter)
-	if !ok {
+	a, drafter := t.drafter()
+	if drafter == nil {
 		return a, nil, harness.Screen{}
 	}
 	seen, err := t.Terminal.Screen(ctx, t.target())

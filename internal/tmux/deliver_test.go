@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 
 	. "github.com/onsi/gomega"
 )
@@ -400,10 +399,7 @@ var _ = with("Capture", func(bin string) {
 	It("T30: shows what is visible or also the history, in UTF-8, with wrapped lines joined, of dead panes too", func() {
 		f := started(bin)
 		long := strings.Repeat("0123456789", 30)
-		t := f.spawn("a", "/bin/sh", "-c", "seq 1 100; echo "+long+"; echo '❯ é日本 😀'; echo LOOP-END; echo READY; exec sleep infinity")
-		f.ready(t) // what tmux has not read when a program ends may be lost
-		Expect(outcome(f.Signal(ctx, t, syscall.SIGKILL))).To(Equal(Done))
-		f.died("a")
+		t := f.ended("a", "seq 1 100; echo "+long+"; echo '❯ é日本 😀'; echo LOOP-END")
 		text, err := f.Capture(ctx, t, 0)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(text).To(And(ContainSubstring("\n"+long+"\n"), ContainSubstring("\n❯ é日本 😀\nLOOP-END\n"), Not(ContainSubstring("\n2\n"))))

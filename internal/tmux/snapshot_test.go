@@ -130,7 +130,7 @@ var _ = with("Snapshot", func(bin string) {
 		goOn := f.hang()
 		began := time.Now()
 		_, err := f.Snapshot(ctx)
-		Expect(time.Since(began)).To(BeNumerically("<", 300*time.Millisecond+drainDelay+2*time.Second))
+		Expect(time.Since(began)).To(BeNumerically("<", f.timeout+drainDelay+2*time.Second))
 		Expect(err).To(MatchError(ErrUnknown))
 		Expect(err).To(MatchError(context.DeadlineExceeded))
 		Expect(err.(*UnknownError).Reason).To(Equal(ReasonTimeout))

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 
 	. "github.com/onsi/gomega"
 )
@@ -184,10 +183,7 @@ var _ = with("View", func(bin string) {
 
 	It("U10: types nothing into a pane that has ended, and says how large and dead it is", func() {
 		f := started(bin)
-		t := f.spawn("a", "/bin/sh", "-c", "echo; echo LAST-WORDS READY; exec sleep infinity")
-		f.ready(t) // tmux drops what it has not read when a program ends: 4 of 300 lost their last words
-		Expect(outcome(f.Signal(GinkgoT().Context(), t, syscall.SIGKILL))).To(Equal(Done))
-		f.died("a")
+		t := f.ended("a", "echo; echo LAST-WORDS")
 		l := look(f, t)
 		Expect(l.Live).To(BeFalse())
 		Expect(l.Size).To(Equal(Size{200, 51}))

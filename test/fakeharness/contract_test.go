@@ -347,21 +347,9 @@ var _ = Describe("a busy agent", func() {
 		Expect(w.log.Events("submit")[1].Busy).To(BeTrue())
 	})
 
-	It("runs queued commands when it reaches them", func() {
-		a := w.ready("think=200")
-		a.types("one\r")
-		a.logs("turn", 1)
-		for _, s := range []string{"two", "!date", "three"} {
-			a.types(s + "\r")
-			a.logs("submit", map[string]int{"two": 2, "!date": 3, "three": 4}[s])
-		}
-		a.logs("reply", 3)
-		Expect(w.log.Count("shell")).To(Equal(1))
-		Expect(w.log.Events("turn")[2].Text).To(Equal("three"))
-	})
-
-	It("lets no command overtake a prompt whose hook has not answered", func() {
-		a := w.ready("think=3000", "--settings", settings(`[ "$E" != UserPromptSubmit ] || sleep 0.5`))
+	// queues has a turn under way, and types a command between two prompts behind it.
+	queues := func(a *agent) {
+		GinkgoHelper()
 		a.types("one\r")
 		a.logs("turn", 1)
 		for _, s := range []string{"two", "!date", "three"} {
@@ -371,6 +359,13 @@ var _ = Describe("a busy agent", func() {
 		a.logs("reply", 3)
 		Expect(w.log.Count("shell")).To(Equal(1))
 		Expect(w.log.Events("turn")[1].Text).To(Equal("two"))
+		Expect(w.log.Events("turn")[2].Text).To(Equal("three"))
+	}
+
+	It("runs queued commands when it reaches them", func() { queues(w.ready("think=200")) })
+
+	It("lets no command overtake a prompt whose hook has not answered", func() {
+		queues(w.ready("think=3000", "--settings", settings(`[ "$E" != UserPromptSubmit ] || sleep 0.5`)))
 	})
 
 	DescribeTable("is interrupted without a Stop hook",
