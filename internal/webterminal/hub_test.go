@@ -198,8 +198,8 @@ var _ = Describe("the provider ttyd", func() {
 		Eventually(func() int { pids, _ := starts(log); return len(pids) }).Should(Equal(1))
 		for n := 1; n <= 2; n++ {
 			pids, _ := starts(log)
-			Expect(syscall.Kill(pids[n-1], syscall.SIGKILL)).To(Succeed())
 			killed := time.Now()
+			Expect(syscall.Kill(pids[n-1], syscall.SIGKILL)).To(Succeed())
 			Eventually(func() int { pids, _ := starts(log); return len(pids) }).Should(Equal(n + 1))
 			Expect(time.Since(killed)).To(BeNumerically(">=", time.Duration(n)*time.Second))
 		}
