@@ -80,9 +80,10 @@ var _ = with("AttachCommand", func(bin string) {
 		name := fmt.Sprintf("lt-%d-%d", os.Getpid(), uidSerial.Add(1))
 		socket, err := DefaultSocket(name)
 		Expect(err).NotTo(HaveOccurred())
-		switch info, err := os.Stat(filepath.Dir(socket)); {
+		plain := filepath.Dir(socket)
+		switch info, err := os.Stat(plain); {
 		case errors.Is(err, os.ErrNotExist): // tmux makes it, and leaves it; so does whoever else uses it by then
-			DeferCleanup(func() { _ = os.Remove(filepath.Dir(socket)) })
+			DeferCleanup(func() { _ = os.Remove(plain) })
 		case err == nil && info.Mode().Perm() != 0o700:
 			Skip("the socket directory of this machine is not private")
 		}
