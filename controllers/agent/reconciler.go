@@ -82,6 +82,7 @@ func (r *sessionReconciler) subject(ctx context.Context, obj kinds.Session) (*se
 	if s.Class, s.ClassProblem, err = classNamed(ctx, r.client, obj.Placement().ClassName); err != nil {
 		return nil, nil, err
 	}
+	s.AnsweredAt = r.engine.Answers()
 	host := &api.SessionHost{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: r.hostName}, host); client.IgnoreNotFound(err) != nil {
 		return nil, nil, err

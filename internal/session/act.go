@@ -56,7 +56,9 @@ func (t *turn) carryOut(ctx context.Context, plan Plan) (again bool, wait time.D
 	case ActionKillSession:
 		return t.killSession(ctx)
 	case ActionAsk:
-		t.ask()
+		if t.ask() {
+			return false, soonAgain, nil
+		}
 		return true, 0, nil
 	case ActionAdopt:
 		return true, 0, t.adopt(ctx)

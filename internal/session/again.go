@@ -2,6 +2,7 @@ package session
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,14 @@ type again struct {
 	since, answered map[VerdictKey]time.Time
 }
 
+// Answers are when the questions were last answered since the agent started. Who reads them
+// before status.models has each of these answers in it, and may have newer ones.
+func (e *Engine) Answers() map[VerdictKey]time.Time {
+	e.again.mu.Lock()
+	defer e.again.mu.Unlock()
+	return maps.Clone(e.again.answered)
+}
+
 // AskedAgain are the questions for which a start waits, each with the time that its answer
 // must not be older than.
 func (e *Engine) AskedAgain() map[VerdictKey]time.Time {
@@ -30,12 +39,12 @@ func (e *Engine) AskedAgain() map[VerdictKey]time.Time {
 }
 
 // Answered records that a question was answered, by what is in status.models now. It
-// reports whether a start waits for it.
+// reports whether a start waits for it. One that waits for a newer answer goes on waiting.
 func (e *Engine) Answered(key VerdictKey, at time.Time) bool {
 	e.again.mu.Lock()
 	defer e.again.mu.Unlock()
 	since, awaited := e.again.since[key]
-	if awaited = awaited && !at.Before(since); awaited {
+	if !at.Before(since) {
 		delete(e.again.since, key)
 	}
 	if e.again.answered == nil {
@@ -45,26 +54,31 @@ func (e *Engine) Answered(key VerdictKey, at time.Time) bool {
 	return awaited
 }
 
-// askAgain has questions asked, with answers that are not older than since.
-func (e *Engine) askAgain(keys []VerdictKey, since time.Time) {
+// askAgain has questions asked, with answers that are not older than since. It reports
+// whether there is something to wait for: all may have been answered by now.
+func (e *Engine) askAgain(keys []VerdictKey, since time.Time) bool {
 	e.again.mu.Lock()
+	defer e.again.mu.Unlock()
 	if e.again.since == nil {
 		e.again.since = map[VerdictKey]time.Time{}
 	}
+	waits := false
 	for _, k := range keys {
+		if !e.again.answered[k].Before(since) {
+			continue
+		}
+		waits = true
 		if since.After(e.again.since[k]) {
 			e.again.since[k] = since
 		}
 	}
-	e.again.mu.Unlock()
-	if e.AskAgain != nil {
-		e.AskAgain()
-	}
+	return waits
 }
 
 // outdated are the questions about what the session asks for whose newest answer is older
 // than the end of its harness: a model that is served no more may be what ended it. There
-// is none about what the harness cannot be asked.
+// is none about what the harness cannot be asked, or would be asked with other arguments.
+// An answer counts where the launch was resolved with it: one that came since does not.
 func (t *turn) outdated() (keys []VerdictKey) {
 	if t.obst != nil || t.Class == nil || t.mem.endedSince.IsZero() {
 		return nil
@@ -78,10 +92,10 @@ func (t *turn) outdated() (keys []VerdictKey) {
 	}
 	for _, p := range t.Probes(t.Class) {
 		key := KeyOf(p.Unasked)
-		if !asked[key] || p.problem != "" {
+		if !asked[key] || p.problem != "" || p.Unasked.ArgsDigest != argsDigest(t.launch.args) {
 			continue
 		}
-		newest := t.answeredAt(key)
+		newest := t.AnsweredAt[key]
 		if v := t.verdict(t.Subject, &t.launch, chosen{kind: key.Kind, name: key.Name}); v != nil && v.CheckedAt.After(newest) {
 			newest = v.CheckedAt.Time
 		}
@@ -90,12 +104,6 @@ func (t *turn) outdated() (keys []VerdictKey) {
 		}
 	}
 	return keys
-}
-
-func (e *Engine) answeredAt(key VerdictKey) time.Time {
-	e.again.mu.Lock()
-	defer e.again.mu.Unlock()
-	return e.again.answered[key]
 }
 
 // verdictInto adds what a harness that ended by itself is to be asked before it is started
@@ -110,26 +118,39 @@ func (t *turn) verdictInto(in *Input) {
 	if len(keys) == 0 {
 		return
 	}
-	if !t.mem.askedFor.Equal(t.mem.endedSince) {
+	asked := t.mem.askedFor.Equal(t.mem.endedSince)
+	unasked := func(k VerdictKey) bool { return !t.mem.asked[k] }
+	switch {
+	case asked && t.mem.askedAt.After(t.now().Add(clockJump)): // a clock that jumped back is not to make the wait longer
+	case !asked || slices.ContainsFunc(keys, unasked):
 		in.VerdictOutdated = true
-		return
-	}
-	// A clock that jumped back is not to make the wait longer.
-	if until := t.mem.askedAt.Add(verdictHold); !t.mem.askedAt.After(t.now().Add(clockJump)) {
-		in.VerdictUntil = until
+	default:
+		in.VerdictUntil = t.mem.askedAt.Add(verdictHold)
 	}
 }
 
-// ask has the harness asked again, once for each of its ends.
-func (t *turn) ask() {
+// ask has the harness asked again, once for each of its ends about each of what the session
+// asks for. again: there is nothing to wait for, but a look with the answers that came
+// meanwhile.
+func (t *turn) ask() (again bool) {
 	keys := t.outdated()
+	if !t.mem.askedFor.Equal(t.mem.endedSince) {
+		t.mem.asked = map[VerdictKey]bool{}
+	}
 	t.mem.askedFor, t.mem.askedAt = t.mem.endedSince, t.now()
-	t.askAgain(keys, t.mem.endedSince)
 	var names []string
 	for _, k := range keys {
+		t.mem.asked[k] = true
 		names = append(names, strings.ToLower(string(k.Kind))+" "+k.Name)
 	}
+	if !t.askAgain(keys, t.mem.endedSince) {
+		return true
+	}
 	t.Log.Info("the harness ended: it is asked again before it is started", "about", names)
+	if t.AskAgain != nil {
+		t.AskAgain()
+	}
+	return false
 }
 
 // askFirst asks a harness that ended whether it still takes what its session asks for, and

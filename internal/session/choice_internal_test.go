@@ -321,13 +321,52 @@ var _ = Describe("the choice of a session", func() {
 				Expect(engine.Answered(KeyOf(p.Unasked), now)).To(Equal(p.opts.Model != "m-two"), "m-two is nobody's")
 			}
 			Expect(engine.AskedAgain()).To(BeEmpty())
+			subject.AnsweredAt = engine.Answers()
 			Expect(held()).To(And(HaveField("VerdictOutdated", false), HaveField("VerdictUntil", time.Time{})))
 
 			By("asking for the next end")
 			mine.mem.endedSince = now.Add(time.Second)
 			Expect(held().VerdictOutdated).To(BeTrue())
 			mine.ask()
-			Expect(engine.Answered(VerdictKey{"class", api.ChoiceModel, "m-one"}, now)).To(BeFalse(), "an answer from before it")
+			Expect(engine.Answered(VerdictKey{"class", api.ChoiceModel, "m-one"}, now)).To(BeTrue(), "who waits for an older one is to look")
+			Expect(engine.AskedAgain()).To(HaveKey(VerdictKey{"class", api.ChoiceModel, "m-one"}), "an answer from before it")
+		})
+
+		It("is not started by a look that began before the answer came", func() {
+			session.Spec.Effort = ""
+			since(api.ChoiceModel, "m-one", ended.Add(-time.Second))
+			Expect(held().VerdictOutdated).To(BeTrue())
+			Expect(mine.ask()).To(BeFalse())
+			Expect(engine.Answered(VerdictKey{"class", api.ChoiceModel, "m-one"}, now)).To(BeTrue())
+			Expect(held().VerdictUntil).NotTo(BeZero(), "it knows the model as accepted")
+			Expect(mine.launch.model).To(Equal("m-one"))
+
+			By("being started by the next one, as the answer says")
+			subject.AnsweredAt = engine.Answers()
+			subject.Verdicts = []api.ModelVerdict{said(api.ChoiceModel, "m-one", api.VerdictRefused, func(v *api.ModelVerdict) { v.CheckedAt = metav1.NewTime(ended.Truncate(time.Minute)) })}
+			Expect(held()).To(And(HaveField("VerdictOutdated", false), HaveField("VerdictUntil", time.Time{})))
+			Expect(mine.launch.model).To(BeEmpty())
+		})
+
+		It("is looked at again where it was answered between the look and the question", func() {
+			session.Spec.Effort = ""
+			since(api.ChoiceModel, "m-one", ended.Add(-time.Second))
+			Expect(held().VerdictOutdated).To(BeTrue())
+			Expect(engine.Answered(VerdictKey{"class", api.ChoiceModel, "m-one"}, now)).To(BeFalse())
+			Expect(mine.ask()).To(BeTrue())
+			Expect(engine.AskedAgain()).To(BeEmpty(), "nothing would answer it")
+		})
+
+		It("is asked about a choice that is made while it is waited for", func() {
+			session.Spec.Effort = ""
+			Expect(held().VerdictOutdated).To(BeTrue())
+			Expect(mine.ask()).To(BeFalse())
+			Expect(held().VerdictOutdated).To(BeFalse())
+			session.Spec.Model = "m-two"
+			Expect(held().VerdictOutdated).To(BeTrue())
+			Expect(mine.ask()).To(BeFalse())
+			Expect(engine.AskedAgain()).To(HaveKey(VerdictKey{"class", api.ChoiceModel, "m-two"}))
+			Expect(held().VerdictUntil).NotTo(BeZero())
 		})
 
 		DescribeTable("is asked nothing", func(change func()) {
@@ -339,6 +378,7 @@ var _ = Describe("the choice of a session", func() {
 			Entry("that cannot be asked", func() {
 				subject.Class.Spec.Harness = api.HarnessSpec{Name: "custom", Binary: binary, Custom: &api.CustomHarness{StartArgs: []string{"{{model}}"}}}
 			}),
+			Entry("that has arguments of its own", func() { session.Spec.HarnessArgs = []string{"--verbose"} }),
 			Entry("that is not there", func() { engine.LookPath = func(string) (string, error) { return "", os.ErrNotExist } }),
 			Entry("while it lives", func() { mine.sight.Holder = HolderLiveOurs }),
 			Entry("while that is not known", func() { mine.sight.Holder = HolderUnknown }),

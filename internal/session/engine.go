@@ -79,6 +79,8 @@ type Subject struct {
 	// Verdicts are what the harnesses of the host said of models and efforts. They are
 	// needed where the session asks for one.
 	Verdicts []api.ModelVerdict
+	// AnsweredAt are Engine.Answers from before Verdicts were read.
+	AnsweredAt map[VerdictKey]time.Time
 	// Messages for the session whose outcome is not final, in any order.
 	Messages []*api.SessionMessage
 	// EndpointsLeft names sessions of pull requests of this item that have something left on

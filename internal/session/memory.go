@@ -68,8 +68,9 @@ type memory struct {
 	// endedSince is when the harness was first seen to have ended.
 	endedSince time.Time
 	// askedFor is the end of the harness, as in endedSince, for which it was asked again at
-	// askedAt.
+	// askedAt, and asked what about.
 	askedFor, askedAt time.Time
+	asked             map[VerdictKey]bool
 	// words of the harness, which no hook tells.
 	words words
 	// unbounded is why the class's bound of memory is not kept, as it was told of last.
