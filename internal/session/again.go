@@ -130,9 +130,9 @@ func (t *turn) verdictInto(in *Input) {
 }
 
 // ask has the harness asked again, once for each of its ends about each of what the session
-// asks for. again: there is nothing to wait for, but a look with the answers that came
-// meanwhile.
-func (t *turn) ask() (again bool) {
+// asks for. answered: there is nothing to wait for, but the answers that came meanwhile call
+// for another look.
+func (t *turn) ask() (answered bool) {
 	keys := t.outdated()
 	if !t.mem.askedFor.Equal(t.mem.endedSince) {
 		t.mem.asked = map[VerdictKey]bool{}
